@@ -1,0 +1,33 @@
+"""Hospitals compute totals, statistics and models together; none shows a row.
+
+The public names are loaded when they are first used, so that `import securecomp` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from securecomp.local import SecureSum, secure_sum
+    from securecomp.statistics import Column, Result, Study
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Column": "securecomp.statistics",
+    "Result": "securecomp.statistics",
+    "SecureSum": "securecomp.local",
+    "Study": "securecomp.statistics",
+    "secure_sum": "securecomp.local",
+}
+
+__all__ = ["Column", "Result", "SecureSum", "Study", "secure_sum"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'securecomp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,1 @@
+"""Numbers only: no messages, no I/O, no clock."""

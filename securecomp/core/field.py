@@ -1,0 +1,187 @@
+"""Arithmetic modulo p = 2^61 - 1 on numpy uint64 arrays.
+
+A residue is a uint64 below p. Signed integers up to (p-1)/2 map to residues and back: negative
+ones sit in the upper half. Functions broadcast as numpy does and return new arrays unless an
+`out` is given. They take canonical residues and, for speed, do not check them; `check` does, and
+everything that takes data from outside calls it.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.core import kernels
+from securecomp.errors import ParameterError, RangeError
+
+Residues = npt.NDArray[np.uint64]
+"""Canonical residues: uint64, each below MODULUS."""
+
+MODULUS = (1 << 61) - 1
+BITS = 61
+LIMIT = (MODULUS - 1) // 2
+"""The largest absolute value that a residue can stand for."""
+
+_BLOCK = 2048
+"""Inner length of one exact float64 block: 2048 products of at most 2^21 x 2^21 reach 2^53."""
+
+
+def check(values: npt.ArrayLike, what: str = "values") -> Residues:
+    """Return `values` as residues.
+
+    Args:
+        values: Integers of any numpy or Python type, any shape, each in [0, p).
+        what: What to call them in an error.
+
+    Raises:
+        ParameterError: Not integers.
+        RangeError: A value is not in [0, p).
+    """
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.zeros(array.shape, np.uint64)
+    if array.dtype == object and all(isinstance(v, int) for v in array.flat):
+        good = all(0 <= v < MODULUS for v in array.flat)
+    elif array.dtype.kind in "iu":
+        # A negative integer is a large uint64, so one comparison refuses both ends.
+        array = np.ascontiguousarray(array, np.uint64)
+        good = kernels.canonical(array.reshape(-1))
+    else:
+        raise ParameterError(
+            f"{what}: expected integers, got {array.dtype}; "
+            "encode reals with core.fixedpoint before they are shared"
+        )
+    if not good:
+        raise RangeError(
+            f"{what}: a value is not in [0, 2^61-1); turn signed integers into residues with "
+            "field.encode"
+        )
+    return array.astype(np.uint64, copy=False)
+
+
+def encode(
+    values: npt.ArrayLike,
+    bound: int = LIMIT,
+    what: str = "values",
+    out: Residues | None = None,
+) -> Residues:
+    """Map signed integers to residues.
+
+    Args:
+        values: Integers, any shape, each in [-bound, bound].
+        bound: At most (p-1)/2.
+        what: What to call them in an error.
+        out: Where to put them: contiguous, of the same shape.
+
+    Raises:
+        ParameterError: Not integers.
+        RangeError: A value is beyond `bound`.
+    """
+    if not 0 <= bound <= LIMIT:
+        raise ParameterError(f"{what}: bound {bound} is not between 0 and (p-1)/2 = {LIMIT}")
+    array = np.asarray(values)
+    if out is None:
+        out = np.empty(array.shape, np.uint64)
+    if array.size == 0:
+        return out
+    too_wide = array.dtype == np.uint64 and int(array.max()) > bound
+    if array.dtype == object and all(isinstance(v, int) for v in array.flat):
+        too_wide = any(abs(v) > bound for v in array.flat)
+    elif array.dtype.kind not in "iub":
+        raise ParameterError(f"{what}: expected integers, got {array.dtype}")
+    if not too_wide:
+        flat = np.ascontiguousarray(array, np.int64).reshape(-1)
+        if kernels.encode(flat, bound, out.reshape(-1)):
+            return out
+    raise RangeError(f"{what}: a value is beyond the bound {bound}; declare a larger one")
+
+
+def decode(residues: Residues, out: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
+    """Map residues back to the signed integers in [-(p-1)/2, (p-1)/2]."""
+    flat = np.ascontiguousarray(residues)
+    if out is None:
+        out = np.empty(flat.shape, np.int64)
+    kernels.decode(flat.reshape(-1), out.reshape(-1))
+    return out
+
+
+def public(values: npt.ArrayLike, what: str = "constant") -> Residues:
+    """Reduce public integers of any size and sign modulo p.
+
+    Raises:
+        ParameterError: Not integers.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iub" and not (
+        array.dtype == object and all(isinstance(v, int) for v in array.flat)
+    ):
+        raise ParameterError(f"{what}: expected integers, got {array.dtype}")
+    reduced: Residues = np.mod(array.astype(object), MODULUS)
+    return np.asarray(reduced).astype(np.uint64)
+
+
+def _elementwise(kernel: Any, a: Residues, b: Residues, out: Residues | None) -> Residues:
+    if a.shape != b.shape:
+        a, b = np.broadcast_arrays(a, b)
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    if out is None:
+        out = np.empty(a.shape, np.uint64)
+    kernel(a.reshape(-1), b.reshape(-1), out.reshape(-1))
+    return out
+
+
+def add(a: Residues, b: Residues, out: Residues | None = None) -> Residues:
+    """Return a + b mod p. `out` must be contiguous and may be `a` or `b`."""
+    return _elementwise(kernels.add, a, b, out)
+
+
+def subtract(a: Residues, b: Residues, out: Residues | None = None) -> Residues:
+    """Return a - b mod p. `out` must be contiguous and may be `a` or `b`."""
+    return _elementwise(kernels.subtract, a, b, out)
+
+
+def negative(a: Residues) -> Residues:
+    """Return -a mod p."""
+    return subtract(np.zeros((), np.uint64), a)
+
+
+def multiply(a: Residues, b: Residues, out: Residues | None = None) -> Residues:
+    """Return a * b mod p. `out` must be contiguous and may be `a` or `b`."""
+    if out is None and b.ndim == 0:
+        out = np.empty(a.shape, np.uint64)
+        kernels.scale(np.ascontiguousarray(a).reshape(-1), b[()], out.reshape(-1))
+        return out
+    return _elementwise(kernels.multiply, a, b, out)
+
+
+def matmul(a: Residues, b: Residues) -> Residues:
+    """Return the matrix product a @ b mod p, exact for every inner length.
+
+    Args:
+        a: Residues, shape (m, k).
+        b: Residues, shape (k, n).
+
+    Raises:
+        ParameterError: The shapes do not match.
+
+    Each residue is three balanced digits in base 2^21. Products of digits, and of sums of two
+    digits, over 2048 terms are at most 2^53 and so exact in float64; longer inner lengths go in
+    blocks. BLAS does the work: six products by Karatsuba's identity.
+    """
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ParameterError(f"matmul: shapes {a.shape} and {b.shape} do not match")
+    (m, inner), n = a.shape, b.shape[1]
+    out = np.zeros((m, n), np.uint64)
+    products = np.empty((6, m, n))
+    for start in range(0, inner, _BLOCK):
+        left = _digits(a[:, start : start + _BLOCK])
+        right = _digits(b[start : start + _BLOCK])
+        np.matmul(left, right, out=products)
+        kernels.join_products(products.reshape(6, m * n), out.reshape(-1))
+    return out
+
+
+def _digits(matrix: Residues) -> npt.NDArray[np.float64]:
+    digits = np.empty((6, *matrix.shape))
+    kernels.digits(np.ascontiguousarray(matrix).reshape(-1), digits.reshape(6, matrix.size))
+    return digits

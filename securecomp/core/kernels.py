@@ -1,0 +1,309 @@
+"""The compiled loops behind `field`, `prg` and `wire`.
+
+Every kernel has an explicit signature and works on contiguous one-dimensional arrays; shapes,
+broadcasting and checks are the callers' business. All constants are typed: numba turns
+`uint64 + int` into float64, which would lose the low bits without a word.
+
+The modulus is p = 2^61 - 1. A sum of two residues needs one comparison, and a 122-bit product
+folds because 2^61 = 1 (mod p). `min(s, s - p)` reduces without a branch: for s < p the
+subtraction wraps to a huge number.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import boolean, float64, int64, uint64
+
+P = np.uint64((1 << 61) - 1)
+HALF = np.uint64((1 << 60) - 1)  # (p - 1) / 2: residues above it stand for negative numbers
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_LOW32 = np.uint64(0xFFFFFFFF)
+_LOW29 = np.uint64((1 << 29) - 1)
+_S3 = np.uint64(3)
+_S21 = np.uint64(21)
+_S6 = np.uint64(6)
+_S29 = np.uint64(29)
+_S32 = np.uint64(32)
+_S40 = np.uint64(40)
+_S61 = np.uint64(61)
+_S63 = np.uint64(63)
+_S64 = np.uint64(64)
+_SIGN = np.int64(63)
+_SIGNED_P = np.int64((1 << 61) - 1)
+_DIGIT = np.int64(21)  # balanced base 2^21 for matrix products
+_DIGIT_HALF = np.int64(1 << 20)
+_DIGIT_MASK = np.int64((1 << 21) - 1)
+
+U = uint64[::1]
+I = int64[::1]  # noqa: E741
+RAW = numba.types.Array(uint64, 1, "C", readonly=True, aligned=False)  # bytes of a message
+F2 = float64[:, ::1]
+
+
+def _kernel(signature: Any) -> Callable[[Any], Any]:
+    """Compile once per machine; the GIL is released while a kernel runs."""
+    compiled: Callable[[Any], Any] = numba.njit([signature], cache=True, nogil=True)
+    return compiled
+
+
+_inline = numba.njit(inline="always")
+
+
+@_inline
+def _product(x: Any, y: Any) -> Any:
+    xl = x & _LOW32
+    xh = x >> _S32
+    yl = y & _LOW32
+    yh = y >> _S32
+    low = xl * yl
+    mid = xl * yh + xh * yl  # below 2^62
+    high = xh * yh  # below 2^58; 2^64 = 8 (mod p)
+    r = (
+        (high << _S3)
+        + (mid >> _S29)
+        + ((mid & _LOW29) << _S32)  # mid * 2^32, folded at bit 61
+        + (low & P)
+        + (low >> _S61)
+    )
+    r = (r & P) + (r >> _S61)
+    return min(r, r - P)
+
+
+@_inline
+def _reduced(s: Any) -> Any:
+    """s mod p for s < 2p, for loops that do not vectorise: there, LLVM makes a branch of `min`,
+    which random residues mispredict half of the time."""
+    d = np.int64(s - P)
+    return np.uint64(d + (_SIGNED_P & (d >> _SIGN)))
+
+
+@_inline
+def _signed(r: Any) -> Any:
+    """The signed integer that a residue stands for, without a branch."""
+    return np.int64(r) - (_SIGNED_P & (np.int64(HALF - r) >> _SIGN))
+
+
+@_kernel(numba.void(U, U, U))
+def add(a, b, out):  # type: ignore[no-untyped-def]
+    for i in range(out.size):
+        s = a[i] + b[i]
+        out[i] = min(s, s - P)
+
+
+@_kernel(numba.void(U, U, U))
+def subtract(a, b, out):  # type: ignore[no-untyped-def]
+    for i in range(out.size):
+        d = a[i] - b[i]
+        out[i] = min(d, d + P)
+
+
+@_kernel(numba.void(U, U, U))
+def multiply(a, b, out):  # type: ignore[no-untyped-def]
+    for i in range(out.size):
+        out[i] = _product(a[i], b[i])
+
+
+@_kernel(numba.void(U, uint64, U))
+def scale(a, k, out):  # type: ignore[no-untyped-def]
+    for i in range(out.size):
+        out[i] = _product(a[i], k)
+
+
+@_kernel(boolean(U))
+def canonical(a):  # type: ignore[no-untyped-def]
+    bad = _ZERO
+    for i in range(a.size):
+        bad |= np.uint64(a[i] >= P)
+    return bad == _ZERO
+
+
+@_kernel(boolean(I, int64, U))
+def encode(values, bound, out):  # type: ignore[no-untyped-def]
+    """Signed integers to residues; false if any is beyond +-bound (or is the lowest int64)."""
+    bad = _ZERO
+    for i in range(values.size):
+        v = values[i]
+        bad |= np.uint64(v > bound) | np.uint64(v < -bound)
+        w = np.uint64(v)
+        out[i] = min(w, w + P)  # a negative v is 2^64 - |v|, and adding p wraps to p - |v|
+    return bad == _ZERO
+
+
+@_kernel(numba.void(U, I))
+def decode(residues, out):  # type: ignore[no-untyped-def]
+    for i in range(residues.size):
+        out[i] = _signed(residues[i])
+
+
+# Masks. Each takes the low 61 bits of a random word; a word whose low bits are all ones equals p,
+# is not canonical, and counts as zero here. The caller sees the return value and draws again.
+
+
+@_kernel(boolean(U, U))
+def mask_add(acc, words):  # type: ignore[no-untyped-def]
+    rejected = _ZERO
+    for i in range(acc.size):
+        v = words[i] & P
+        rejected |= np.uint64(v == P)
+        s = acc[i] + v
+        acc[i] = min(s, s - P)
+    return rejected != _ZERO
+
+
+@_kernel(boolean(U, U))
+def mask_subtract(acc, words):  # type: ignore[no-untyped-def]
+    rejected = _ZERO
+    for i in range(acc.size):
+        v = words[i] & P
+        rejected |= np.uint64(v == P)
+        d = acc[i] - v
+        acc[i] = min(d, d + P)
+    return rejected != _ZERO
+
+
+# Bit packing: element i takes bits [i k, (i+1) k) of a little-endian bit string.
+
+
+@_inline
+def _pack(values, width, words):  # type: ignore[no-untyped-def]
+    acc = _ZERO
+    used = _ZERO
+    j = 0
+    for i in range(values.size):
+        v = values[i]
+        acc |= v << used
+        used += width
+        if used >= _S64:
+            words[j] = acc
+            j += 1
+            used -= _S64
+            # a shift by 64 is undefined, so the case of nothing left over is apart
+            acc = v >> (width - used) if used > _ZERO else _ZERO
+    if used > _ZERO:
+        words[j] = acc
+
+
+@_inline
+def _unpack(words, width, values):  # type: ignore[no-untyped-def]
+    keep = ~_ZERO >> (_S64 - width)
+    last = np.uint64(words.size - 1)
+    full = _ZERO
+    for i in range(values.size):
+        position = np.uint64(i) * width
+        j = position >> _S6
+        shift = position & _S63
+        above = words[min(j + _ONE, last)]  # its bits fall outside `keep` where it is not needed
+        v = ((words[j] >> shift) | ((above << _ONE) << (_S63 - shift))) & keep
+        full |= np.uint64(v == keep)
+        values[i] = v
+    return full == _ZERO
+
+
+@_kernel(numba.void(U, int64, U))
+def pack(values, bits, words):  # type: ignore[no-untyped-def]
+    _pack(values, np.uint64(bits), words)
+
+
+@_kernel(boolean(RAW, int64, U))
+def unpack(words, bits, values):  # type: ignore[no-untyped-def]
+    """The inverse of `pack`; false if an element is all ones."""
+    return _unpack(words, np.uint64(bits), values)
+
+
+# The same for the field's 61 bits, where 64 elements take 61 words: between two elements the
+# shift moves by 3, so that a group is three runs with contiguous loads, which vectorise.
+
+
+@_kernel(numba.void(U, U))
+def pack61(values, words):  # type: ignore[no-untyped-def]
+    groups = values.size // 64
+    for g in range(groups):
+        v = values[64 * g : 64 * g + 64]
+        w = words[61 * g : 61 * g + 61]
+        for j in range(20):
+            s = np.uint64(3 * j)
+            w[j] = (v[j] >> s) | (v[j + 1] << (_S61 - s))
+        w[20] = (v[20] >> np.uint64(60)) | (v[21] << _ONE) | (v[22] << np.uint64(62))
+        for j in range(19):
+            s = np.uint64(3 * j + 2)
+            w[j + 21] = (v[j + 22] >> s) | (v[j + 23] << (_S61 - s))
+        w[40] = (v[41] >> np.uint64(59)) | (v[42] << np.uint64(2)) | (v[43] << _S63)
+        for j in range(20):
+            s = np.uint64(3 * j + 1)
+            w[j + 41] = (v[j + 43] >> s) | (v[j + 44] << (_S61 - s))
+    _pack(values[64 * groups :], _S61, words[61 * groups :])
+
+
+@_kernel(boolean(RAW, U))
+def unpack61(words, values):  # type: ignore[no-untyped-def]
+    """The inverse of `pack61`; false if an element is the modulus."""
+    groups = values.size // 64
+    bad = _ZERO
+    for g in range(groups):
+        w = words[61 * g : 61 * g + 61]
+        v = values[64 * g : 64 * g + 64]
+        v[0] = w[0] & P
+        for i in range(21):
+            s = np.uint64(61 - 3 * i)
+            v[i + 1] = ((w[i] >> s) | (w[i + 1] << (_S64 - s))) & P
+        for i in range(21):
+            s = np.uint64(62 - 3 * i)
+            v[i + 22] = ((w[i + 20] >> s) | (w[i + 21] << (_S64 - s))) & P
+        for i in range(20):
+            s = np.uint64(63 - 3 * i)
+            v[i + 43] = ((w[i + 40] >> s) | (w[i + 41] << (_S64 - s))) & P
+        v[63] = w[60] >> _S3
+        for i in range(64):
+            bad |= np.uint64(v[i] == P)
+    return _unpack(words[61 * groups :], _S61, values[64 * groups :]) and bad == _ZERO
+
+
+# Matrix products: three balanced digits a residue and their pairwise sums, float64 BLAS between
+# (Karatsuba: six products instead of nine), and `join_products` at the end.
+
+
+@_kernel(numba.void(U, F2))
+def digits(residues, out):  # type: ignore[no-untyped-def]
+    """Write residues as d0 + d1 2^21 + d2 2^42 with every |digit| <= 2^20.
+
+    Rows of `out`, shape (6, d): d0, d1, d2, d0 + d1, d0 + d2, d1 + d2.
+    """
+    for i in range(residues.size):
+        v = _signed(residues[i])
+        d0 = ((v + _DIGIT_HALF) & _DIGIT_MASK) - _DIGIT_HALF
+        v = (v - d0) >> _DIGIT
+        d1 = ((v + _DIGIT_HALF) & _DIGIT_MASK) - _DIGIT_HALF
+        d2 = (v - d1) >> _DIGIT
+        out[0, i] = np.float64(d0)
+        out[1, i] = np.float64(d1)
+        out[2, i] = np.float64(d2)
+        out[3, i] = np.float64(d0 + d1)
+        out[4, i] = np.float64(d0 + d2)
+        out[5, i] = np.float64(d1 + d2)
+
+
+@_inline
+def _shift_add(r, c):  # type: ignore[no-untyped-def]
+    """r 2^21 + c mod p, for a residue r and |c| < 2^60."""
+    r = ((r << _S21) & P) + (r >> _S40)
+    r += np.uint64(c + (_SIGNED_P & (c >> _SIGN)))
+    return _reduced((r & P) + (r >> _S61))
+
+
+@_kernel(numba.void(F2, U))
+def join_products(products, acc):  # type: ignore[no-untyped-def]
+    """Add the matrix product to `acc`, given the six products of the rows of `digits`."""
+    for i in range(acc.size):
+        p0 = np.int64(products[0, i])
+        p1 = np.int64(products[1, i])
+        p2 = np.int64(products[2, i])
+        r = _shift_add(_ZERO, p2)
+        r = _shift_add(r, np.int64(products[5, i]) - p1 - p2)
+        r = _shift_add(r, np.int64(products[4, i]) - p0 - p2 + p1)
+        r = _shift_add(r, np.int64(products[3, i]) - p0 - p1)
+        r = _shift_add(r, p0)
+        s = acc[i] + r
+        acc[i] = min(s, s - P)

@@ -1,0 +1,131 @@
+"""Who sent it: long-term keys, and sealed messages between two parties.
+
+A sealed message is confidential between sender and recipient and authentic between them: the key
+comes from the X25519 secret that the two static keys share, bound by HKDF to the agreement, the
+kind of message, the ordered pair of parties and a fresh 32-byte salt, and is used for this one
+message. Whoever carries the messages learns who speaks to whom, when and how much.
+
+What it does not give: forward secrecy (who steals a static key can open recorded messages of that
+party), and proof to third parties (either of the two could have made the message).
+
+Sources: RFC 7748 (X25519); RFC 5869 (HKDF); NIST SP 800-38D (AES-GCM).
+"""
+
+import struct
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from securecomp import wire
+from securecomp.core import buffers, prg
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.errors import AuthenticationError, DecodeError, KeyMismatchError
+from securecomp.session import Session
+
+KEY_BYTES = 32
+_SALT_BYTES = 32
+_TAG_BYTES = 16
+_NONCE = bytes(12)  # the key is used once: a fresh salt makes a fresh key
+_PAIR = struct.Struct(">I")
+
+
+class Identity:
+    """A party's long-term secret key. Shows no secret in its `repr`."""
+
+    def __init__(self, secret: bytes) -> None:
+        """Take 32 secret bytes, as `secret` of another instance returned them."""
+        if len(secret) != KEY_BYTES:
+            raise KeyMismatchError(f"a secret key has {KEY_BYTES} bytes, not {len(secret)}")
+        self._key = X25519PrivateKey.from_private_bytes(secret)
+        self._shared: dict[bytes, bytes] = {}
+        self.public = self._key.public_key().public_bytes_raw()
+
+    @classmethod
+    def generate(cls, entropy: Entropy = entropy_.system) -> "Identity":
+        """Draw a new identity."""
+        return cls(entropy(KEY_BYTES))
+
+    def shared(self, peer: bytes) -> bytes:
+        """Return the Diffie-Hellman secret with a peer's public key, computed once a peer.
+
+        Raises:
+            KeyMismatchError: The peer's key is not a valid one.
+        """
+        secret = self._shared.get(peer)
+        if secret is None:
+            try:
+                secret = self._key.exchange(X25519PublicKey.from_public_bytes(peer))
+            except ValueError:  # wrong length, or a point of small order
+                raise KeyMismatchError("a peer's public key is not a valid X25519 key") from None
+            self._shared[peer] = secret
+        return secret
+
+    def __repr__(self) -> str:
+        return f"Identity(public={self.public.hex()[:16]}...)"
+
+
+def _key(identity: Identity, session: Session, header: wire.Header, salt: bytes) -> AESGCM:
+    other = header.recipient if session.keys[header.sender] == identity.public else header.sender
+    return AESGCM(
+        prg.derive(
+            identity.shared(session.keys[other]),
+            "sealed message",
+            header.agreement,
+            header.kind,
+            header.sender,
+            header.recipient,
+            salt=salt,
+        )
+    )
+
+
+def seal(
+    identity: Identity,
+    session: Session,
+    header: wire.Header,
+    body: wire.Bytes,
+    entropy: Entropy = entropy_.system,
+) -> memoryview:
+    """Encrypt and authenticate a message's body (`wire.encode_body`) for one recipient.
+
+    Raises:
+        KeyMismatchError: `identity` is not the sender that the session names.
+    """
+    if session.keys.get(header.sender) != identity.public:
+        raise KeyMismatchError(f"this identity is not {header.sender!r} of the session")
+    salt = entropy(_SALT_BYTES)
+    head = header.encode(_SALT_BYTES + len(body) + _TAG_BYTES) + salt
+    out = buffers.take(len(head) + len(body) + _TAG_BYTES).data
+    out[: len(head)] = head
+    _key(identity, session, header, salt).encrypt_into(_NONCE, body.data, head, out[len(head) :])
+    return out
+
+
+def open_sealed(
+    identity: Identity, session: Session, agreement: bytes, data: wire.Buffer, recipient: str
+) -> tuple[wire.Header, memoryview]:
+    """Verify a sealed message and return its header and body. Nothing is parsed before.
+
+    Raises:
+        DecodeError: Not a message.
+        RemoteProtocolError: Of another session, round or agreement, or not for us.
+        AuthenticationError: Not made by the party that it names, or changed on the way.
+    """
+    header, head, body = wire.split_header(data)
+    session.check(header, agreement, recipient)
+    size = len(body) - _SALT_BYTES - _TAG_BYTES
+    if size < 0:
+        raise DecodeError("the sealed body is cut off")
+    salt = body[:_SALT_BYTES]
+    plain = buffers.take(size).data
+    try:
+        _key(identity, session, header, bytes(salt)).decrypt_into(
+            _NONCE, body[_SALT_BYTES:], bytes(head) + bytes(salt), plain
+        )
+    except InvalidTag:
+        raise AuthenticationError(
+            f"{header.sender}: the message was not made by this party or was changed on the way"
+        ) from None
+    return header, plain

@@ -1,0 +1,319 @@
+"""The private sum: contributors split, servers add, receivers put the sums together.
+
+Two rounds. (1) Every contributor sends every server one sealed share of its vector: a 32-byte seed
+to all servers but one. (2) Every server sends every receiver the sum of the shares it got.
+
+What each party learns, against passive adversaries:
+- a server: nothing but the sizes. Any k-1 of the k servers together: nothing (their shares of an
+  honest contributor are independent of its vector, under the pseudo-randomness of AES-256-CTR);
+  if they control receivers too, what the total and their own inputs imply.
+- a receiver: the total, and k summands of it that are uniform given the total.
+- who carries the messages: sizes and times.
+All k servers together see every vector. There is no integrity against parties that break the
+protocol: a contributor can put in any vector within the modulus, and a server can shift the
+total unseen. Nobody can drop out: without every contributor and server there is no result.
+
+Sources: Ben-Or, Goldwasser, Wigderson 1988; Bogdanov, Laur, Willemson 2008 (input, computing and
+result parties); Bonawitz et al. 2017 (seeds for shares).
+"""
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp import identity as identity_
+from securecomp import wire
+from securecomp.core import buffers, field, prg
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.core.field import Residues
+from securecomp.errors import (
+    DecodeError,
+    LocalProtocolError,
+    ParameterError,
+    RangeError,
+    RemoteProtocolError,
+)
+from securecomp.identity import Identity
+from securecomp.roles import Role, State
+from securecomp.session import Session
+from securecomp.sharing.additive import seed_key
+
+ROUNDS = 2
+
+
+class Deal(wire.Message, frozen=True):
+    """Contributor to server: one share, as a seed or as a vector."""
+
+    KIND: ClassVar[int] = 1
+    share: bytes | wire.Vector
+
+
+class Partial(wire.Message, frozen=True):
+    """Server to receiver: the sum of the shares that the server got."""
+
+    KIND: ClassVar[int] = 2
+    total: wire.Vector
+
+
+def explicit_server(session: Session, contributor: str) -> str:
+    """Return the server that gets this contributor's share as a vector, not as a seed.
+
+    A contributor that is a server keeps it, so that only seeds travel; the others spread the load.
+    """
+    if contributor in session.servers:
+        return contributor
+    return session.servers[session.contributors.index(contributor) % len(session.servers)]
+
+
+class _SumRole(Role):
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        identity: Identity,
+        among: tuple[str, ...],
+        start: State,
+        entropy: Entropy,
+    ) -> None:
+        super().__init__(name, start)
+        if name not in among:
+            raise ParameterError(f"{name!r} is not a {type(self).__name__} of this session")
+        self._session = session
+        self._agreement = session.agreement
+        self._identity = identity
+        self._entropy = entropy
+        self._total: Residues | None = None  # the sum of the vectors that came in
+
+    def _add(self, sender: str, vector: wire.Vector, payload: memoryview) -> None:
+        try:
+            residues = wire.unpack(vector, payload, self._session.layout.length)
+        except DecodeError as error:
+            raise RemoteProtocolError(sender, str(error)) from None
+        if self._total is None:
+            self._total = residues
+        else:
+            field.add(self._total, residues, out=self._total)
+
+    def _take_total(self) -> Residues:
+        total, self._total = self._total, None
+        return buffers.zeros(self._session.layout.length) if total is None else total
+
+    def _drop(self) -> None:
+        self._total = None
+
+    def _seal(self, kind: int, body: wire.Bytes, recipient: str) -> wire.Buffer:
+        header = self._session.header(kind, self.name, recipient, self._agreement)
+        return identity_.seal(self._identity, self._session, header, body, self._entropy)
+
+    def _open(
+        self,
+        data: wire.Buffer,
+        kind: type[wire.M],
+        expected: tuple[str, ...],
+        seen: set[str] | dict[str, bytes],
+    ) -> tuple[str, wire.M, memoryview]:
+        """Verify, then parse. A message that fails leaves the role as it was."""
+        header, body = identity_.open_sealed(
+            self._identity, self._session, self._agreement, data, self.name
+        )
+        if header.kind != kind.KIND or header.sender not in expected:
+            raise RemoteProtocolError(
+                header.sender, f"sent message kind {header.kind}, which is not its to send here"
+            )
+        if header.sender in seen:
+            raise RemoteProtocolError(
+                header.sender, "this message was received before; a duplicate or a replay"
+            )
+        return header.sender, *wire.decode_body(body, kind)
+
+
+class Contributor(_SumRole):
+    """Puts one vector in."""
+
+    TRANSITIONS: ClassVar = {(State.READY, "contribute"): State.DONE}
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        identity: Identity,
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        super().__init__(session, name, identity, session.contributors, State.READY, entropy)
+
+    def contribute(self, values: npt.ArrayLike) -> dict[str, wire.Buffer]:
+        """Split a vector among the servers.
+
+        Args:
+            values: Signed integers, shape (d,), each within the layout's bound.
+
+        Returns:
+            One sealed message a server.
+
+        Raises:
+            ParameterError: Not integers, or another length than agreed.
+            RangeError: A value is beyond the bound. Nothing was sent.
+            LocalProtocolError: Called twice.
+        """
+        following = self._next("contribute")
+        layout = self._session.layout
+        if np.shape(values) != (layout.length,):
+            raise ParameterError(
+                f"{self.name}: the vector has shape {np.shape(values)} and "
+                f"({layout.length},) was agreed"
+            )
+        explicit = explicit_server(self._session, self.name)
+        seeds = {s: self._entropy(prg.SEED_BYTES) for s in self._session.servers if s != explicit}
+        masks = prg.Masks(
+            seed_key(seed, self._agreement, self.name, s) for s, seed in seeds.items()
+        )
+        array = np.asarray(values)
+        block = np.empty(min(wire.BLOCK, layout.length), np.uint64)
+
+        def share(start: int, stop: int) -> Residues:
+            out = block[: stop - start]
+            field.encode(array[start:stop], layout.bound, self.name, out)
+            masks.subtract_from(out, start // wire.BLOCK)
+            return out
+
+        # All of the vector is encoded, and so checked, before any message exists.
+        deal = Deal(wire.Vector(field.BITS, layout.length))
+        body = wire.encode_body(deal, layout.length, share)
+        messages = {
+            s: self._seal(Deal.KIND, wire.encode_body(Deal(seed)), s) for s, seed in seeds.items()
+        }
+        messages[explicit] = self._seal(Deal.KIND, body, explicit)
+        self.state = following
+        return messages
+
+
+class Server(_SumRole):
+    """Adds the shares that it gets."""
+
+    TRANSITIONS: ClassVar = {
+        (State.COLLECTING, "receive"): State.COLLECTING,
+        (State.COLLECTING, "publish"): State.DONE,
+    }
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        identity: Identity,
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        super().__init__(session, name, identity, session.servers, State.COLLECTING, entropy)
+        self._keys: dict[str, bytes] = {}
+
+    @property
+    def missing(self) -> list[str]:
+        """The contributors whose shares are not here yet."""
+        return [name for name in self._session.contributors if name not in self._keys]
+
+    def receive(self, data: wire.Buffer) -> None:
+        """Take one contributor's share.
+
+        A refused message leaves the server as it was: who cannot seal cannot stop a session.
+
+        Raises:
+            DecodeError, AuthenticationError: Not a well-formed message of the party it names.
+            RemoteProtocolError: Of another session, round or layout, a duplicate, or a share that
+                is not what was agreed; `sender` says whose.
+        """
+        following = self._next("receive")
+        sender, deal, payload = self._open(data, Deal, self._session.contributors, self._keys)
+        key = b""
+        if isinstance(deal.share, bytes):
+            if len(deal.share) != prg.SEED_BYTES or payload:
+                raise RemoteProtocolError(sender, "the seed of its share has a wrong length")
+            key = seed_key(deal.share, self._agreement, sender, self.name)
+        else:
+            self._add(sender, deal.share, payload)
+        self._keys[sender] = key
+        self.state = following
+
+    def publish(self) -> dict[str, wire.Buffer]:
+        """Return the sum of the shares, sealed for each receiver.
+
+        Raises:
+            LocalProtocolError: A contributor's share is missing, or called twice.
+        """
+        following = self._next("publish")
+        if self.missing:
+            raise LocalProtocolError(
+                f"server {self.name!r}: no share of {', '.join(self.missing)}; wait for them, or "
+                "start a new session without them"
+            )
+        masks = prg.Masks(key for key in self._keys.values() if key)
+        explicit = self._take_total()
+
+        def total(start: int, stop: int) -> Residues:
+            block = explicit[start:stop]
+            masks.add_to(block, start // wire.BLOCK)
+            return block
+
+        partial = Partial(wire.Vector(field.BITS, explicit.size))
+        body = wire.encode_body(partial, explicit.size, total)
+        messages = {r: self._seal(Partial.KIND, body, r) for r in self._session.receivers}
+        self._drop()
+        self.state = following
+        return messages
+
+    def _drop(self) -> None:
+        super()._drop()
+        self._keys = dict.fromkeys(self._keys, b"")
+
+
+class Receiver(_SumRole):
+    """Puts the servers' sums together."""
+
+    TRANSITIONS: ClassVar = {
+        (State.COLLECTING, "receive"): State.COLLECTING,
+        (State.COLLECTING, "result"): State.DONE,
+    }
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        identity: Identity,
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        super().__init__(session, name, identity, session.receivers, State.COLLECTING, entropy)
+        self._seen: set[str] = set()
+
+    def receive(self, data: wire.Buffer) -> None:
+        """Take one server's sum. Refuses as `Server.receive` does."""
+        following = self._next("receive")
+        sender, partial, payload = self._open(data, Partial, self._session.servers, self._seen)
+        self._add(sender, partial.total, payload)
+        self._seen.add(sender)
+        self.state = following
+
+    def result(self) -> npt.NDArray[np.int64]:
+        """Return the total, shape (d,).
+
+        Raises:
+            LocalProtocolError: A server's sum is missing, or called twice.
+            RangeError: The total is not one that inputs within the bound can give: a party did
+                not keep to the protocol.
+        """
+        following = self._next("result")
+        missing = [name for name in self._session.servers if name not in self._seen]
+        if missing:
+            raise LocalProtocolError(
+                f"receiver {self.name!r}: no sum of server {', '.join(missing)}; all are needed"
+            )
+        residues = self._take_total()
+        total = field.decode(residues, buffers.residues(residues.size).view(np.int64))
+        largest = self._session.layout.bound * len(self._session.contributors)
+        if total.size and max(int(total.max()), -int(total.min())) > largest:
+            self.state = State.ABORTED
+            raise RangeError(
+                "the total is beyond what the agreed bounds allow: a party did not keep to the "
+                "protocol, and additive sharing cannot say which"
+            )
+        self.state = following
+        return total

@@ -1,0 +1,171 @@
+"""What the sites agree on before anything is summed: bounds, grids and levels.
+
+All of it is public. What is not declared is taken from the study's data, which shows the largest
+absolute value of a column, its number of decimals, or which categories occur at some site; every
+result lists what was taken so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from securecomp.core.fixedpoint import FixedPoint, Number
+from securecomp.errors import ParameterError, RangeError
+from securecomp.statistics.tables import Level, Table
+
+MAX_LEVELS = 1000
+MAX_ROWS = (1 << 31) - 1
+"""Rows of one site; public, so that no site's size shows in what is agreed."""
+_MAX_DECIMALS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What is declared about a column; every part is optional and public.
+
+    Attributes:
+        bound: Largest absolute value that can occur.
+        decimals: Decimals of the values; 0 for integers. Sums are exact.
+        bits: Instead of decimals: values are rounded to multiples of 2^-bits.
+        levels: All categories that can occur, for grouping.
+    """
+
+    bound: Number | None = None
+    decimals: int | None = None
+    bits: int | None = None
+    levels: Sequence[Level] | None = None
+
+    def __post_init__(self) -> None:
+        if self.decimals is not None and self.bits is not None:
+            raise ParameterError("declare decimals or bits, not both")
+
+
+@dataclass(slots=True)
+class Schema:
+    """The agreed facts on the columns that a computation uses.
+
+    Attributes:
+        declared: What was declared.
+        from_data: Facts that were taken from the data, in words.
+    """
+
+    tables: Sequence[Table]
+    declared: Mapping[str, Column]
+    from_data: dict[str, str] = field(default_factory=dict)
+    _grids: dict[str, FixedPoint] = field(default_factory=dict)
+    _levels: dict[str, tuple[Level, ...]] = field(default_factory=dict)
+
+    def grid(self, column: str) -> FixedPoint:
+        """Return a numeric column's grid.
+
+        Raises:
+            ParameterError: The column is missing or is not numeric at a site.
+            RangeError: A value is infinite.
+        """
+        if column not in self._grids:
+            self._grids[column] = self._agree_grid(column)
+        return self._grids[column]
+
+    def levels(self, column: str) -> tuple[Level, ...]:
+        """Return a categorical column's levels, in order.
+
+        Raises:
+            ParameterError: The column is missing, has no levels, or too many.
+        """
+        if column not in self._levels:
+            self._levels[column] = self._agree_levels(column)
+        return self._levels[column]
+
+    def _agree_grid(self, column: str) -> FixedPoint:
+        declared = self.declared.get(column, Column())
+        bound, decimals, bits = declared.bound, declared.decimals, declared.bits
+        parts = [table.numbers(column) for table in self.tables]
+        if bound is None:
+            bound = max((_largest(p.present()) for p in parts), default=0)
+            self.from_data[f"bound of {column}"] = f"{float(bound):.17g}"
+        if decimals is None and bits is None:
+            found = [_decimals(p.present()) for p in parts]
+            if None in found:
+                # float64 has 53 bits: as fine as the largest value is stored.
+                bits = max(0, 53 - max(0, int(bound)).bit_length())
+                self.from_data[f"grid of {column}"] = f"multiples of 2^-{bits}, rounded"
+            else:
+                decimals = max((d for d in found if d is not None), default=0)
+                self.from_data[f"grid of {column}"] = (
+                    f"{decimals} decimals" if decimals else "integers"
+                )
+        if bits is not None:
+            return FixedPoint.binary(bound, bits)
+        return FixedPoint.decimal(bound, decimals or 0)
+
+    def _agree_levels(self, column: str) -> tuple[Level, ...]:
+        declared = self.declared.get(column, Column()).levels
+        if declared is None:
+            return self._levels_of_data(column)
+        levels = tuple(declared)
+        if not levels or len(set(levels)) != len(levels):
+            raise ParameterError(
+                f"column {column!r}: the declared levels must be distinct, not none"
+            )
+        return levels
+
+    def _levels_of_data(self, column: str) -> tuple[Level, ...]:
+        found: set[Level] = set()
+        ordered: tuple[Level, ...] | None = None
+        for table in self.tables:
+            categories = table.categories(column)
+            found.update(categories.present)
+            ordered = ordered or categories.declared
+        kinds = {type(level) for level in found}
+        if len(kinds) > 1:
+            names = " and ".join(sorted(kind.__name__ for kind in kinds))
+            raise ParameterError(
+                f"column {column!r} is coded as {names} at different sites; agree on one coding"
+            )
+        if len(found) > MAX_LEVELS:
+            raise ParameterError(
+                f"column {column!r} has {len(found)} different values, which is no grouping; use "
+                "a histogram, or declare its levels"
+            )
+        if ordered is not None and found <= set(ordered):
+            return ordered  # the data frame's own declaration, say an Enum's
+        if not found:
+            raise ParameterError(f"column {column!r} has no values at any site; declare its levels")
+        self.from_data[f"levels of {column}"] = str(len(found))
+        return tuple(sorted(found))
+
+
+def _largest(values: Any) -> Number:
+    if len(values) == 0:
+        return 0
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        if values.dtype.kind == "f":
+            # An infinite value would be a useless bound; `encode` names its place.
+            values = values[np.isfinite(values)]
+            return float(np.abs(values).max()) if len(values) else 0
+        return max(abs(int(values.max())), abs(int(values.min())))
+    finite = [abs(v) for v in values if not isinstance(v, float | Decimal) or _is_finite(v)]
+    return max(finite, default=0)
+
+
+def _is_finite(value: float | Decimal) -> bool:
+    return value.is_finite() if isinstance(value, Decimal) else bool(np.isfinite(value))
+
+
+def _decimals(values: Any) -> int | None:
+    """Return the fewest decimals that hold every value exactly; None if 9 are too few."""
+    if len(values) == 0:
+        return 0
+    array = np.asarray(values)
+    if array.dtype.kind in "biu":
+        return 0
+    for decimals in range(_MAX_DECIMALS + 1):
+        try:
+            FixedPoint.decimal(_largest(values), decimals).encode(values)
+        except RangeError:
+            continue
+        return decimals
+    return None

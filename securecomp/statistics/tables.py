@@ -1,0 +1,203 @@
+"""One site's data, as numbers and categories with their missing cells marked.
+
+Data frames of pandas, polars and pyarrow come in through narwhals. Nothing here leaves the site.
+Errors name site, column and row, never a value. A row is counted from 1, without a header.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, cast
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.errors import ParameterError
+
+Level = str | int | bool
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A numeric column.
+
+    Attributes:
+        values: Numbers, shape (rows,); zero where missing. Objects for decimals.
+        missing: Where a cell is empty or NaN.
+    """
+
+    values: npt.NDArray[Any]
+    missing: Mask
+
+    def present(self) -> npt.NDArray[Any]:
+        """Return the values that are there."""
+        return self.values[~self.missing] if self.missing.any() else self.values
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """A categorical column.
+
+    Attributes:
+        present: The distinct values.
+        codes: For each row, its index in `present`, -1 where missing.
+        declared: The levels that the data frame's own type declares, if it does.
+    """
+
+    present: tuple[Level, ...]
+    codes: npt.NDArray[np.int64]
+    declared: tuple[Level, ...] | None
+
+
+class Table:
+    """One site's rows."""
+
+    def __init__(self, site: str, frame: Any) -> None:
+        """Take a data frame of any library that narwhals knows.
+
+        Raises:
+            ParameterError: Not a data frame, or two columns of the same name.
+        """
+        self.site = site
+        try:
+            self._frame = nw.from_native(frame, eager_only=True)
+            names = self._frame.columns
+        except TypeError:
+            raise ParameterError(
+                f"{site}: expected a pandas, polars or pyarrow data frame, got "
+                f"{type(frame).__name__}"
+            ) from None
+        except (ValueError, nw.exceptions.NarwhalsError) as error:
+            raise ParameterError(f"{site}: {error}") from None
+        twice = sorted({str(name) for name in names if list(names).count(name) > 1})
+        if twice:
+            raise ParameterError(f"{site}: there are two columns named {', '.join(twice)}")
+        self.rows: int = self._frame.shape[0]
+        self._numbers: dict[str, Numbers] = {}
+        self._categories: dict[str, Categories] = {}
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns' names."""
+        return list(self._frame.columns)
+
+    def where(self, column: str) -> str:
+        """Return the words that name a column of this site in an error."""
+        return f"{self.site}: column {column!r}"
+
+    def numbers(self, column: str) -> Numbers:
+        """Return a numeric column.
+
+        Raises:
+            ParameterError: There is no such column, or it holds something else than numbers.
+        """
+        if column not in self._numbers:
+            self._numbers[column] = self._read_numbers(column)
+        return self._numbers[column]
+
+    def categories(self, column: str) -> Categories:
+        """Return a categorical column.
+
+        Raises:
+            ParameterError: There is no such column, or its values cannot be categories.
+        """
+        if column not in self._categories:
+            self._categories[column] = self._read_categories(column)
+        return self._categories[column]
+
+    def missing(self, column: str, numeric: bool) -> Mask:
+        """Return where a column has no value."""
+        if numeric:
+            return self.numbers(column).missing
+        return self.categories(column).codes < 0
+
+    def _series(self, column: str) -> Any:
+        if column not in self._frame.columns:
+            known = ", ".join(map(str, self._frame.columns[:20])) or "none"
+            raise ParameterError(f"{self.site}: there is no column {column!r}; it has: {known}")
+        return self._frame[column]
+
+    def _read_numbers(self, column: str) -> Numbers:
+        series = self._series(column)
+        dtype = series.dtype
+        if self.rows == 0:
+            return Numbers(np.zeros(0, np.int64), np.zeros(0, bool))
+        if dtype == nw.Boolean or (dtype.is_numeric() and not dtype.is_decimal()):
+            missing = np.asarray(series.is_null().to_numpy(), bool)
+            if dtype.is_float():
+                missing |= np.asarray(series.is_nan().fill_null(True).to_numpy(), bool)
+            filled = (
+                series.fill_null(False if dtype == nw.Boolean else 0) if missing.any() else series
+            )
+            values = np.asarray(filled.to_numpy())
+            if values.dtype.kind == "f" and missing.any():
+                values = np.where(missing, 0, values)
+            return Numbers(values, missing)
+        return self._from_cells(column, series.to_list())
+
+    def _from_cells(self, column: str, cells: Sequence[Any]) -> Numbers:
+        missing = np.array([_is_missing(cell) for cell in cells], bool)
+        values = np.empty(len(cells), object)
+        for row, cell in enumerate(cells):
+            if missing[row]:
+                values[row] = 0
+            elif isinstance(cell, int | float | Decimal | np.number | np.bool_):
+                values[row] = cell
+            else:
+                kind = "text" if isinstance(cell, str) else type(cell).__name__
+                raise ParameterError(
+                    f"{self.where(column)}: row {row + 1} is {kind} and not a number; correct it, "
+                    "or leave the cell empty and choose to drop missing values"
+                )
+        return Numbers(values, missing)
+
+    def _read_categories(self, column: str) -> Categories:
+        series = self._series(column)
+        dtype = series.dtype
+        declared: tuple[Level, ...] | None = None
+        if dtype == nw.Enum or dtype == nw.Categorical:
+            declared = tuple(series.cat.get_categories().to_list()) if dtype == nw.Enum else None
+            series = series.cast(nw.String)
+        if self.rows == 0:
+            return Categories((), np.zeros(0, np.int64), declared)
+        cells = series.to_list()
+        positions: dict[Level, int] = {}
+        codes = np.empty(len(cells), np.int64)
+        for row, cell in enumerate(cells):
+            if _is_missing(cell):
+                codes[row] = -1
+            else:
+                level = self._level(column, row, cell)
+                codes[row] = positions.setdefault(level, len(positions))
+        return Categories(tuple(positions), codes, declared)
+
+    def _level(self, column: str, row: int, cell: Any) -> Level:
+        if isinstance(cell, np.generic):
+            cell = cell.item()
+        if isinstance(cell, str | int):
+            return cell
+        if isinstance(cell, float | Decimal) and cell == int(cell):
+            return int(cell)  # a column of integers with an empty cell is often read as floats
+        raise ParameterError(
+            f"{self.where(column)}: row {row + 1} cannot be a category; group by text or integers, "
+            "or use a histogram"
+        )
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, float | Decimal | np.floating) and cell != cell)
+
+
+def pooled(tables: Sequence[Table], column: str, numeric: bool) -> tuple[Any, Mask]:
+    """Put a column of all sites together, for comparison with plaintext."""
+    if numeric:
+        parts = [table.numbers(column) for table in tables]
+        return (
+            np.concatenate([p.values for p in parts]),
+            np.concatenate([p.missing for p in parts]),
+        )
+    cells = [table.categories(column) for table in tables]
+    values = np.concatenate([np.array([*c.present, None], object)[c.codes] for c in cells])
+    return cast("Any", values), np.concatenate([c.codes < 0 for c in cells])

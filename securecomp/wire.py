@@ -1,0 +1,240 @@
+"""Versioned, bounded, typed messages to bytes and back.
+
+A message is a header and a body. The header says which protocol run the body belongs to and is
+authenticated with it (`identity`). The body is one `msgspec.Struct` in MessagePack and, where the
+message carries a vector, its residues, packed without gaps behind it. Decoding checks lengths
+before anything is allocated, takes no trailing bytes and raises `DecodeError` and nothing else.
+
+Header, big-endian: magic "SCMP", version (1), kind (1), session (16), round (4), agreement (32),
+sender and recipient (length 1 + UTF-8), body length (8). Body, little-endian: length of the
+MessagePack (4), MessagePack, zeros to the next multiple of 8, residues in whole 8-byte words.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.core import buffers, field, kernels, prg
+from securecomp.core.field import Residues
+from securecomp.errors import DecodeError, ParameterError
+
+VERSION = 1
+MAX_NAME_BYTES = 100
+MAX_ELEMENTS = 1 << 27
+"""The longest vector in one message (1 GiB of residues)."""
+
+_MAGIC = b"SCMP"
+_FIXED = struct.Struct(">4sBB16sI32s")
+_LENGTH = struct.Struct(">Q")
+_FACTS = struct.Struct("<I")
+MAX_FACTS_BYTES = 1 << 24
+"""The longest MessagePack part of a body."""
+
+Buffer = bytes | bytearray | memoryview
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+Source = Callable[[int, int], Residues]
+BLOCK = prg.BLOCK_WORDS
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """Base of all bodies. `KIND` is unique in the package."""
+
+    KIND: ClassVar[int]
+
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a message says about itself.
+
+    Attributes:
+        kind: Which message it is.
+        session: 16 bytes.
+        round: Counted from 0.
+        agreement: SHA-256 of everything that the parties agreed on (`Session.agreement`).
+        sender: Who sent it.
+        recipient: Whom it is for.
+    """
+
+    kind: int
+    session: bytes
+    round: int
+    agreement: bytes
+    sender: str
+    recipient: str
+
+    def encode(self, body_length: int) -> bytes:
+        """Return the header's bytes for a body of this length."""
+        fixed = _FIXED.pack(_MAGIC, VERSION, self.kind, self.session, self.round, self.agreement)
+        names = b"".join(bytes([len(n)]) + n for n in (_name(self.sender), _name(self.recipient)))
+        return fixed + names + _LENGTH.pack(body_length)
+
+
+def _name(name: str) -> bytes:
+    encoded = name.encode()
+    if not 1 <= len(encoded) <= MAX_NAME_BYTES:
+        raise ParameterError(
+            f"the name {name[:20]!r}... must have 1 to {MAX_NAME_BYTES} bytes; shorten it"
+            if encoded
+            else "a party's name is empty"
+        )
+    return encoded
+
+
+def check_name(name: str) -> str:
+    """Return a party's name if it can stand in a header and in a table.
+
+    Raises:
+        ParameterError: Empty, too long, or not printable.
+    """
+    _name(name)
+    if not name.isprintable() or name != name.strip():
+        raise ParameterError(f"the name {name!r} must be printable, without spaces around it")
+    return name
+
+
+def split_header(data: Buffer) -> tuple[Header, memoryview, memoryview]:
+    """Parse a header.
+
+    Returns:
+        The header, its bytes, and the body's bytes.
+
+    Raises:
+        DecodeError: Not a message of this version, truncated, or with trailing bytes.
+    """
+    view = memoryview(data)
+    if len(view) < _FIXED.size:
+        raise DecodeError(f"a message of {len(view)} bytes is too short to be one")
+    magic, version, kind, session, round_, agreement = _FIXED.unpack_from(view)
+    if magic != _MAGIC:
+        raise DecodeError("not a securecomp message")
+    if version != VERSION:
+        raise DecodeError(f"message version {version}; this software reads version {VERSION}")
+    position = _FIXED.size
+    names = []
+    for _ in range(2):
+        end = position + 1 + (view[position] if position < len(view) else 0)
+        if not position + 1 < end <= min(len(view), position + 1 + MAX_NAME_BYTES):
+            raise DecodeError("a party's name is missing, too long or cut off")
+        try:
+            names.append(str(view[position + 1 : end], "utf-8"))
+        except UnicodeDecodeError:
+            raise DecodeError("a party's name is not UTF-8") from None
+        position = end
+    start = position + _LENGTH.size
+    if len(view) < start:
+        raise DecodeError("the header is cut off")
+    (length,) = _LENGTH.unpack_from(view, position)
+    if length != len(view) - start:
+        raise DecodeError(f"the body has {len(view) - start} bytes and the header says {length}")
+    header = Header(kind, session, round_, agreement, *names)
+    return header, view[:start], view[start:]
+
+
+class Vector(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A vector of residues in a message: their width and number. The residues are its payload."""
+
+    bits: int
+    length: int
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoders: dict[type[Message], msgspec.msgpack.Decoder[Any]] = {}
+
+
+def packed_size(length: int, bits: int) -> int:
+    """Return the bytes that `length` residues of `bits` bits take, in whole 8-byte words."""
+    return -(-length * bits // 64) * 8
+
+
+def encode_body(
+    message: Message, length: int = 0, residues: Source | None = None, bits: int = field.BITS
+) -> Bytes:
+    """Return the bytes of a message, and of the vector that goes with it.
+
+    Args:
+        message: What the vector is must be said in it, by a `Vector`.
+        length: Number of residues.
+        residues: Gives residues [start, stop), each below 2^bits. It is asked for one block after
+            the other and may return the same buffer each time.
+        bits: Element i takes bits [i bits, (i+1) bits) of a little-endian bit string.
+    """
+    facts = _encoder.encode(message)
+    first = _payload_start(len(facts))
+    size = 0 if residues is None else packed_size(length, bits)
+    out = buffers.take(first + size)
+    out[:first] = 0
+    out[: _FACTS.size + len(facts)] = np.frombuffer(_FACTS.pack(len(facts)) + facts, np.uint8)
+    if residues is not None:
+        words = out[first:].view("<u8")
+        # A block is a multiple of 64 elements and so of whole words.
+        for start in range(0, length, BLOCK):
+            stop = min(start + BLOCK, length)
+            part = words[start * bits // 64 :]
+            if bits == field.BITS:
+                kernels.pack61(residues(start, stop), part)
+            else:
+                kernels.pack(residues(start, stop), bits, part)
+    return out
+
+
+def _payload_start(facts: int) -> int:
+    return -(-(_FACTS.size + facts) // 8) * 8
+
+
+def decode_body(data: Buffer, kind: type[M]) -> tuple[M, memoryview]:
+    """Decode the body of a message of a known kind.
+
+    Returns:
+        The message and its payload, empty if it has no vector; `unpack` and `add_packed` read it.
+
+    Raises:
+        DecodeError: Malformed, of another shape, out of bounds, or with trailing bytes.
+    """
+    view = memoryview(data)
+    size = _FACTS.unpack_from(view)[0] if len(view) >= _FACTS.size else 0
+    start = _payload_start(size)
+    end = _FACTS.size + size
+    if not 0 < size <= MAX_FACTS_BYTES or start > len(view) or any(view[end:start]):
+        raise DecodeError(f"{kind.__name__}: the body is cut off or malformed")
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.msgpack.Decoder(kind)
+    try:
+        message: M = decoder.decode(view[_FACTS.size : end])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(f"{kind.__name__}: {error}") from None
+    return message, view[start:]
+
+
+def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.BITS) -> Residues:
+    """Return the residues of a message's payload, shape (length,), each below 2^bits.
+
+    With the field's 61 bits, each is below the modulus too.
+
+    Raises:
+        DecodeError: Another length or width than expected, a residue that is not canonical, or
+            padding that is not zero.
+    """
+    if vector.length != length:
+        raise DecodeError(f"the vector has {vector.length} elements and {length} were agreed")
+    if vector.bits != bits or len(payload) != packed_size(length, bits):
+        raise DecodeError(f"the vector is not packed in {bits} bits an element")
+    words = np.frombuffer(payload, "<u8")
+    padding = words.size * 64 - length * bits
+    if padding and int(words[-1]) >> (64 - padding):
+        raise DecodeError("the vector's padding is not zero")
+    out = buffers.residues(length)
+    if bits != field.BITS:
+        kernels.unpack(words, bits, out)
+    elif not kernels.unpack61(words, out):
+        raise DecodeError("the vector has a residue that is not below the modulus")
+    return out
