@@ -165,16 +165,16 @@ class FixedPoint:
     def _beyond(self, mask: npt.NDArray[np.bool_], where: str, item: str) -> RangeError:
         bound = float(self.bound)
         return RangeError(
-            f"{where}: {_position(mask, item)} is beyond the agreed bound {bound:.17g}; correct it, or "
-            "agree on a larger bound"
+            f"{where}: {_position(mask, item)} is beyond the agreed bound {bound:.17g}; "
+            "correct it, or agree on a larger bound"
         )
 
     def _off_grid(self, mask: npt.NDArray[np.bool_], where: str, item: str) -> RangeError:
         decimals = len(str(self.scale)) - 1
         grid = "an integer" if decimals == 0 else f"a number with {decimals} decimals"
         return RangeError(
-            f"{where}: {_position(mask, item)} is not {grid}; declare more decimals, or a binary grid "
-            "to round"
+            f"{where}: {_position(mask, item)} is not {grid}; "
+            "declare more decimals, or a binary grid to round"
         )
 
 

@@ -1,0 +1,281 @@
+"""The command line: options, tables, errors in plain words; no logic.
+
+Nothing heavy is imported before a command needs it, so that `--help` answers at once.
+"""
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from securecomp.errors import SecureCompError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from securecomp.statistics import Column, Result, Statistic
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="securecomp")
+def main() -> None:
+    """Compute together on data that nobody may show.
+
+    Hospitals (or banks, or statistics offices) get one total, one table or one mean over all of
+    their rows, and none sees another's.
+    """
+
+
+@contextlib.contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Print what is wrong in one line and exit with status 1."""
+    try:
+        yield
+    except SecureCompError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
+
+
+@contextlib.contextmanager
+def _status(text: str) -> Iterator[None]:
+    """Show that work is going on, where a person is looking."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+def _pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        column, separator, rest = value.partition("=")
+        if not separator or not column or not rest:
+            raise click.BadParameter(f"expected COL=VALUE, got {value!r}", param_hint=option)
+        pairs[column] = rest
+    return pairs
+
+
+def _levels(text: str) -> list[str | int]:
+    cells: list[str] = [cell.strip() for cell in text.split(",")]
+    try:
+        return [int(cell) for cell in cells]
+    except ValueError:
+        return list(cells)
+
+
+def _edges(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(edge) for edge in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"expected numbers with commas between them, got {text!r}", param_hint="--edges"
+        ) from None
+
+
+def _columns(
+    bounds: dict[str, str], decimals: dict[str, str], levels: dict[str, str]
+) -> dict[str, "Column"]:
+    from decimal import Decimal, InvalidOperation
+
+    from securecomp.statistics import Column
+
+    columns = {}
+    for name in {**bounds, **decimals, **levels}:
+        try:
+            columns[name] = Column(
+                bound=Decimal(bounds[name]) if name in bounds else None,
+                decimals=int(decimals[name]) if name in decimals else None,
+                levels=_levels(levels[name]) if name in levels else None,
+            )
+        except (ValueError, InvalidOperation):
+            raise click.BadParameter(f"{name}: expected a number") from None
+    return columns
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--count", is_flag=True, help="Number of rows.")
+@click.option("--sum", "sums", multiple=True, metavar="COL", help="Sum of a column.")
+@click.option("--mean", "means", multiple=True, metavar="COL", help="Mean of a column.")
+@click.option(
+    "--variance", "variances", multiple=True, metavar="COL", help="Sample variance and sd."
+)
+@click.option(
+    "--histogram", "histograms", multiple=True, metavar="COL", help="Counts in bins; see --edges."
+)
+@click.option("--edges", multiple=True, metavar="A,B,C", help="Bin edges of each --histogram.")
+@click.option(
+    "--crosstab", "crosstabs", multiple=True, nargs=2, metavar="ROW COL", help="Cross table."
+)
+@click.option("--by", metavar="COL", help="Group every statistic by a column.")
+@click.option("--protocol", default="sharing", show_default=True, help="How to add: sharing.")
+@click.option(
+    "--servers", default="3", show_default=True, metavar="N|all", help="Who computes (sharing)."
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "drop"]),
+    default="error",
+    show_default=True,
+    help="What an empty or NaN cell does: stop, or drop its row.",
+)
+@click.option("--bound", multiple=True, metavar="COL=X", help="Largest absolute value of a column.")
+@click.option("--decimals", multiple=True, metavar="COL=N", help="Decimals of a column.")
+@click.option("--levels", multiple=True, metavar="COL=A,B,C", help="All categories of a column.")
+@click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
+@click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def stats(
+    files: tuple[Path, ...],
+    count: bool,
+    sums: tuple[str, ...],
+    means: tuple[str, ...],
+    variances: tuple[str, ...],
+    histograms: tuple[str, ...],
+    edges: tuple[str, ...],
+    crosstabs: tuple[tuple[str, str], ...],
+    by: str | None,
+    protocol: str,
+    servers: str,
+    missing: str,
+    bound: tuple[str, ...],
+    decimals: tuple[str, ...],
+    levels: tuple[str, ...],
+    delimiter: str | None,
+    decimal_comma: bool,
+    as_json: bool,
+) -> None:
+    """Statistics over the rows of several sites, one FILE (CSV or Parquet) a site.
+
+    All sites run in this process, and exchange the messages that would cross a network. What is
+    not declared (bounds, decimals, levels) is taken from the data and is public.
+
+    \b
+    Example:
+      securecomp stats north.csv south.csv west.parquet --count --mean los --by ward
+    """  # noqa: D301 - the escape is click's mark for "do not fold"
+    if len(edges) not in (0, 1, len(histograms)) or (histograms and not edges):
+        raise click.UsageError("give --edges once, or once for each --histogram")
+    if edges and not histograms:
+        raise click.UsageError("--edges needs a --histogram")
+    if servers != "all" and not servers.isdecimal():
+        raise click.BadParameter(f'a number or "all", not {servers!r}', param_hint="--servers")
+    bins = [_edges(text) for text in edges]
+    bins = bins * len(histograms) if len(bins) == 1 else bins
+    with _plain_errors(), _status("computing"):
+        from securecomp.statistics import (
+            Count,
+            CrossTable,
+            Histogram,
+            Mean,
+            Study,
+            Sum,
+            Variance,
+        )
+        from securecomp.statistics.files import read_sites
+
+        wanted: list[Statistic] = [Count(None, by)] if count else []
+        wanted += [Sum(column, by) for column in sums]
+        wanted += [Mean(column, by) for column in means]
+        wanted += [Variance(column, by) for column in variances]
+        wanted += [
+            Histogram(column, by, these) for column, these in zip(histograms, bins, strict=True)
+        ]
+        wanted += [CrossTable(None, by, row, col) for row, col in crosstabs]
+        if not wanted:
+            raise click.UsageError("ask for something: --count, --sum COL, --mean COL, ...")
+        study = Study(
+            read_sites(files, delimiter=delimiter, decimal_comma=decimal_comma),
+            columns=_columns(
+                _pairs(bound, "--bound"), _pairs(decimals, "--decimals"), _pairs(levels, "--levels")
+            ),
+            protocol=protocol,
+            servers="all" if servers == "all" else int(servers),
+            missing="drop" if missing == "drop" else "error",
+        )
+        results = study.run(wanted)
+    if as_json:
+        click.echo(json.dumps(_report(results), allow_nan=False))
+    else:
+        _print_results(results)
+
+
+def _report(results: list["Result"]) -> dict[str, Any]:
+    run = results[0].run
+    return {
+        "results": [row for result in results for row in result.to_json()],
+        "parties": len(run.parties),
+        "sites": list(run.parties),
+        "protocol": run.protocol,
+        "servers": run.servers,
+        "rounds": run.transcript.rounds,
+        "messages": run.transcript.messages,
+        "bytes_sent": run.transcript.bytes_sent,
+        "seconds": run.seconds,
+        "plaintext_seconds": run.plaintext_seconds,
+        "learned": dict(run.learned),
+        "taken_from_data": dict(run.from_data),
+    }
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    # In a pipe there is no width to ask for; a table should not be folded there.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 100)
+
+
+def _print_results(results: list["Result"]) -> None:
+    from rich.table import Table
+
+    console = _console()
+    for result in results:
+        header, cells = result.grid()
+        table = Table(title=result.title, title_justify="left", title_style="bold")
+        for name in header:
+            table.add_column(name, justify="right")
+        for row in cells:
+            table.add_row(*row)
+        console.print(table)
+    run = results[0].run
+    console.print(run.summary(), soft_wrap=True)
+    for party, what in run.learned.items():
+        console.print(f"each {party} learned: {what}", soft_wrap=True)
+    if run.from_data:
+        facts = ", ".join(f"{name}: {value}" for name, value in run.from_data.items())
+        console.print(f"public, taken from the data: {facts}", soft_wrap=True)
+
+
+@main.group()
+def demo() -> None:
+    """Run a protocol on real data and compare with plaintext."""
+
+
+@demo.command()
+@click.option(
+    "--servers", default="3", show_default=True, metavar="N|all", help="Who computes (sharing)."
+)
+def hospitals(servers: str) -> None:
+    """54 hospitals count stays and deaths; 4 hospitals repeat a published trial."""
+    if servers != "all" and not servers.isdecimal():
+        raise click.BadParameter(f'a number or "all", not {servers!r}', param_hint="--servers")
+    with _plain_errors():
+        from securecomp import demos
+
+        with _status("computing"):
+            parts = demos.hospitals("all" if servers == "all" else int(servers))
+        console = _console()
+        for part in parts:
+            console.print(part)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""One file a site: CSV and Parquet to tables, with errors that name the file.
+
+An empty cell, and NA, N/A, NaN, nan, NULL and null, are missing values.
+"""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from securecomp.errors import ParameterError
+
+CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt")
+PARQUET_ENDINGS = (".parquet", ".pq")
+_MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null"]
+_EXACT = float(1 << 53)
+_INTEGER = re.compile(r"[+-]?\d{16,}")
+
+
+def site_name(path: Path) -> str:
+    """Return the site's name: the file's name without its ending."""
+    for ending in (*CSV_ENDINGS, *PARQUET_ENDINGS):
+        if path.name.lower().endswith(ending):
+            return path.name[: -len(ending)]
+    return path.name
+
+
+def read_sites(
+    paths: Sequence[Path], *, delimiter: str | None = None, decimal_comma: bool = False
+) -> dict[str, Any]:
+    """Read one file a site.
+
+    Args:
+        paths: CSV (`.csv`, `.tsv`, `.txt`, compressed or not) and Parquet files.
+        delimiter: Between the columns of a CSV file; by default a comma, in `.tsv` a tab.
+        decimal_comma: Whether CSV files write 3,5 for 3.5.
+
+    Returns:
+        Site name to pyarrow table.
+
+    Raises:
+        ParameterError: Two files of the same site name; a file that cannot be read.
+    """
+    sites: dict[str, Path] = {}
+    for path in paths:
+        name = site_name(path)
+        if name in sites:
+            raise ParameterError(
+                f"{path}: the site name {name!r} is taken by {sites[name]}; rename one of the files"
+            )
+        sites[name] = path
+    return {
+        name: read_table(path, delimiter=delimiter, decimal_comma=decimal_comma)
+        for name, path in sites.items()
+    }
+
+
+def read_table(path: Path, *, delimiter: str | None = None, decimal_comma: bool = False) -> Any:
+    """Read one file to a pyarrow table; see `read_sites`."""
+    lower = path.name.lower()
+    if not lower.endswith((*CSV_ENDINGS, *PARQUET_ENDINGS)):
+        raise ParameterError(
+            f"{path}: expected a file that ends in {', '.join((*CSV_ENDINGS, *PARQUET_ENDINGS))}"
+        )
+    try:
+        if lower.endswith(PARQUET_ENDINGS):
+            # ParquetFile reads this very file; read_table would take a folder as well.
+            with pa.parquet.ParquetFile(path) as file:
+                return file.read()
+        delimiter = delimiter or ("\t" if lower.endswith(".tsv") else ",")
+        return _read_csv(path, delimiter, "," if decimal_comma else ".")
+    except FileNotFoundError:
+        raise ParameterError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise ParameterError(f"{path}: is a folder; name one file a site") from None
+    except PermissionError:
+        raise ParameterError(f"{path}: no permission to read it") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).split("\n")[0]
+        if "UTF8" in reason or "UTF-8" in reason:
+            reason = "the text is not UTF-8; save the file with that encoding"
+        raise ParameterError(f"{path}: cannot be read: {reason}") from None
+
+
+def _read_csv(path: Path, delimiter: str, decimal_point: str) -> Any:
+    if path.is_dir():
+        raise IsADirectoryError
+    parse = pa.csv.ParseOptions(delimiter=delimiter)
+    convert = pa.csv.ConvertOptions(
+        null_values=_MISSING, strings_can_be_null=True, decimal_point=decimal_point
+    )
+    table = pa.csv.read_csv(path, parse_options=parse, convert_options=convert)
+    if table.num_columns == 1 and ";" in table.column_names[0] and delimiter == ",":
+        raise pa.ArrowInvalid('the columns are divided by ";"; say so with --delimiter ";"')
+    if len(set(table.column_names)) == table.num_columns:  # otherwise refused by name later
+        for index, name in enumerate(table.column_names):
+            column = table.column(index)
+            if pa.types.is_floating(column.type) and _may_be_wide(column):
+                exact = _wide_integers(path, parse, name)
+                if exact is not None:
+                    table = table.set_column(index, name, exact)
+    return table
+
+
+def _may_be_wide(column: Any) -> bool:
+    largest = pc.max(pc.abs(column)).as_py()
+    return largest is not None and _EXACT <= largest < float("inf")
+
+
+def _wide_integers(path: Path, parse: Any, name: str) -> Any:
+    """Return a column whose integers float64 would round, exactly; None if it has none."""
+    convert = pa.csv.ConvertOptions(
+        null_values=_MISSING,
+        strings_can_be_null=True,
+        include_columns=[name],
+        column_types={name: pa.string()},
+    )
+    cells = pa.csv.read_csv(path, parse_options=parse, convert_options=convert).column(0)
+    texts = cells.to_pylist()
+    if not any(text is not None and _INTEGER.fullmatch(text.strip()) for text in texts):
+        return None
+    return pa.array([None if text is None else Decimal(text.strip()) for text in texts])
