@@ -180,7 +180,7 @@ def stats(
             Sum,
             Variance,
         )
-        from securecomp.statistics.files import read_sites
+        from securecomp.statistics.files import name_sites, read_table
 
         wanted: list[Statistic] = [Count(None, by)] if count else []
         wanted += [Sum(column, by) for column in sums]
@@ -192,14 +192,19 @@ def stats(
         wanted += [CrossTable(None, by, row, col) for row, col in crosstabs]
         if not wanted:
             raise click.UsageError("ask for something: --count, --sum COL, --mean COL, ...")
+        sites = name_sites(files)
         study = Study(
-            read_sites(files, delimiter=delimiter, decimal_comma=decimal_comma),
+            {
+                name: read_table(path, delimiter=delimiter, decimal_comma=decimal_comma)
+                for name, path in sites.items()
+            },
             columns=_columns(
                 _pairs(bound, "--bound"), _pairs(decimals, "--decimals"), _pairs(levels, "--levels")
             ),
             protocol=protocol,
             servers="all" if servers == "all" else int(servers),
             missing="drop" if missing == "drop" else "error",
+            sources={name: str(path) for name, path in sites.items()},
         )
         results = study.run(wanted)
     if as_json:
@@ -250,7 +255,7 @@ def _print_results(results: list["Result"]) -> None:
     for party, what in run.learned.items():
         console.print(f"each {party} learned: {what}", soft_wrap=True)
     if run.from_data:
-        facts = ", ".join(f"{name}: {value}" for name, value in run.from_data.items())
+        facts = "; ".join(f"{name}: {value}" for name, value in run.from_data.items())
         console.print(f"public, taken from the data: {facts}", soft_wrap=True)
 
 

@@ -25,6 +25,8 @@ Number = int | float | Decimal | Fraction
 
 _EXACT = 1 << 53  # float64 holds every integer up to here
 _INT64 = (1 << 63) - 1
+MAX_BITS = 1000
+"""The finest binary grid; 2^1000 is still a float64."""
 HIDING_BITS = 40
 """Each limb's carry is hidden under a uniform number of this many bits."""
 _MIN_WIDTH = 4
@@ -62,10 +64,10 @@ class FixedPoint:
 
         Raises:
             ParameterError: `bound` is not a finite number of at least 0, or `bits` not in
-                [-1000, 1074].
+                [0, 1000].
         """
-        if not 0 <= bits <= 1074:
-            raise ParameterError(f"bits must be from 0 to 1074, not {bits}")
+        if not 0 <= bits <= MAX_BITS:
+            raise ParameterError(f"bits must be from 0 to {MAX_BITS}, not {bits}")
         return cls(_bound(bound), 1 << bits, False)
 
     @property
@@ -125,7 +127,7 @@ class FixedPoint:
     def _from_floats(self, array: npt.NDArray[np.float64], where: str, item: str) -> Integers:
         finite = np.isfinite(array)
         if not finite.all():
-            raise RangeError(f"{where}: {_position(~finite, item)} is NaN or infinite")
+            raise RangeError(f"{where}: {_position(~finite, item)} is NaN or infinite; correct it")
         if array.size == 0:
             return array.astype(np.int64)
         beyond = np.abs(array) > float(self.bound)
@@ -149,7 +151,7 @@ class FixedPoint:
             if exact is None:
                 raise ParameterError(f"{where}: {_position(here, item)} is not a real number")
             if exact is _NOT_FINITE:
-                raise RangeError(f"{where}: {_position(here, item)} is NaN or infinite")
+                raise RangeError(f"{where}: {_position(here, item)} is NaN or infinite; correct it")
             if abs(exact) > self.bound:
                 raise self._beyond(here, where, item)
             integer = round(exact * self.scale)
@@ -163,9 +165,8 @@ class FixedPoint:
         return out
 
     def _beyond(self, mask: npt.NDArray[np.bool_], where: str, item: str) -> RangeError:
-        bound = float(self.bound)
         return RangeError(
-            f"{where}: {_position(mask, item)} is beyond the agreed bound {bound:.17g}; "
+            f"{where}: {_position(mask, item)} is beyond the agreed bound {shown(self.bound)}; "
             "correct it, or agree on a larger bound"
         )
 
@@ -200,6 +201,11 @@ def _bound(bound: Number) -> Fraction:
     if fraction is None or fraction is _NOT_FINITE or fraction < 0:
         raise ParameterError(f"a bound must be a finite number of at least 0, not {bound!r}")
     return fraction
+
+
+def shown(number: Number) -> str:
+    """Return a public number as people write it."""
+    return str(int(number)) if number == int(number) and abs(number) < 1e16 else repr(float(number))
 
 
 def _position(mask: npt.NDArray[np.bool_], item: str) -> str:

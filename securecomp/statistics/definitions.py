@@ -4,7 +4,7 @@
 pooled rows with plain numpy, as anybody would who had them all.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from securecomp.errors import ParameterError
 from securecomp.statistics.measures import Bins, Measure, PowerSum, Tally
 from securecomp.statistics.schema import Schema
-from securecomp.statistics.tables import Table, pooled
+from securecomp.statistics.tables import Mask, Table
 
 Totals = Mapping[Measure, list[int]]
 Row = dict[str, Any]
@@ -58,37 +58,58 @@ class Statistic:
         return [{"group": level, **row} for level, row in zip(levels, values, strict=True)]
 
 
-@dataclass(slots=True)
 class Pool:
-    """All sites' rows in one place, as the plaintext computation has them."""
+    """All sites' rows in one place, as the plaintext computation has them.
 
-    tables: list[Table]
-    schema: Schema
+    Numbers as numpy has them, categories as their index among the agreed levels; both are put
+    together at the first use.
+    """
 
-    def prepare(self, statistic: Statistic, numeric: tuple[str, ...]) -> list[dict[str, Any]]:
-        """Return the columns of the rows that count, split by group."""
-        wanted = dict.fromkeys(numeric, True) | dict.fromkeys(_categorical(statistic), False)
-        columns = {c: pooled(self.tables, c, is_number) for c, is_number in wanted.items()}
-        rows = sum(table.rows for table in self.tables)
+    def __init__(self, tables: Sequence[Table], schema: Schema) -> None:
+        self.schema = schema
+        self._tables = tables
+        self._columns: dict[tuple[str, bool], tuple[npt.NDArray[Any], Mask]] = {}
+
+    def groups(
+        self, statistic: Statistic, numeric: tuple[str, ...], categorical: tuple[str, ...] = ()
+    ) -> list[dict[str, npt.NDArray[Any]]]:
+        """Return the columns of the rows that have all of them, for each group apart."""
+        wanted = [(c, True) for c in numeric]
+        wanted += [(c, False) for c in (*statistic.groups, *categorical)]
+        columns = {name: self._column(name, is_number) for name, is_number in wanted}
+        rows = sum(table.rows for table in self._tables)
         keep = np.ones(rows, bool)
         for _, missing in columns.values():
             keep &= ~missing
-        kept = {c: values[keep] for c, (values, _) in columns.items()}
-        if not kept:
-            kept = {"": np.zeros(rows)}
+        kept = {c: values if keep.all() else values[keep] for c, (values, _) in columns.items()}
+        kept = kept or {"": np.zeros(rows)}
         if statistic.by is None:
             return [kept]
-        groups = kept[statistic.by]
+        codes = kept[statistic.by]
         return [
-            {c: values[groups == level] for c, values in kept.items()}
-            for level in self.schema.levels(statistic.by)
+            {c: values[codes == code] for c, values in kept.items()}
+            for code in range(len(self.schema.levels(statistic.by)))
         ]
 
+    def _column(self, name: str, is_number: bool) -> tuple[npt.NDArray[Any], Mask]:
+        key = (name, is_number)
+        if key not in self._columns:
+            self._columns[key] = self._read(name, is_number)
+        return self._columns[key]
 
-def _categorical(statistic: Statistic) -> tuple[str, ...]:
-    if isinstance(statistic, CrossTable):
-        return (*statistic.groups, statistic.row, statistic.col)
-    return statistic.groups
+    def _read(self, name: str, is_number: bool) -> tuple[npt.NDArray[Any], Mask]:
+        if is_number:
+            numbers = [table.numbers(name) for table in self._tables]
+            return (
+                np.concatenate([part.values for part in numbers]),
+                np.concatenate([part.missing for part in numbers]),
+            )
+        order = {level: i for i, level in enumerate(self.schema.levels(name))}
+        found = [table.categories(name) for table in self._tables]
+        codes = np.concatenate(
+            [np.array([*(order[p] for p in part.present), -1])[part.codes] for part in found]
+        )
+        return codes, codes < 0
 
 
 def _decode(total: int, scale: int, exact: bool) -> int | float:
@@ -108,7 +129,7 @@ class Count(Statistic):
         return self._group_rows(schema, [{"value": n} for n in totals[Tally(self.groups)]])
 
     def plaintext(self, pool: Pool) -> list[Any]:
-        return [len(next(iter(g.values()))) for g in pool.prepare(self, ())]
+        return [len(next(iter(g.values()))) for g in pool.groups(self, ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +150,7 @@ class Sum(Statistic):
 
     def plaintext(self, pool: Pool) -> list[Any]:
         column = _column(self)
-        return [g[column].sum() if len(g[column]) else 0 for g in pool.prepare(self, (column,))]
+        return [g[column].sum() if len(g[column]) else 0 for g in pool.groups(self, (column,))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +230,7 @@ class Histogram(Statistic):
         column = _column(self)
         return [
             np.histogram(g[column].astype(np.float64), self.edges)[0].tolist()
-            for g in pool.prepare(self, (column,))
+            for g in pool.groups(self, (column,))
         ]
 
 
@@ -251,10 +272,13 @@ class CrossTable(Statistic):
         return self._group_rows(schema, rows)
 
     def plaintext(self, pool: Pool) -> list[Any]:
-        down, across = pool.schema.levels(self.row), pool.schema.levels(self.col)
+        down, across = len(pool.schema.levels(self.row)), len(pool.schema.levels(self.col))
         return [
-            [[int(((g[self.row] == a) & (g[self.col] == b)).sum()) for b in across] for a in down]
-            for g in pool.prepare(self, ())
+            [
+                [int(((g[self.row] == a) & (g[self.col] == b)).sum()) for b in range(across)]
+                for a in range(down)
+            ]
+            for g in pool.groups(self, (), (self.row, self.col))
         ]
 
 
@@ -268,5 +292,5 @@ def _each(
     pool: Pool, statistic: Statistic, least: int, compute: Callable[[npt.NDArray[Any]], Any]
 ) -> list[Any]:
     column = _column(statistic)
-    groups = [g[column].astype(np.float64) for g in pool.prepare(statistic, (column,))]
+    groups = [g[column].astype(np.float64) for g in pool.groups(statistic, (column,))]
     return [float(compute(values)) if len(values) >= least else None for values in groups]

@@ -31,21 +31,11 @@ def site_name(path: Path) -> str:
     return path.name
 
 
-def read_sites(
-    paths: Sequence[Path], *, delimiter: str | None = None, decimal_comma: bool = False
-) -> dict[str, Any]:
-    """Read one file a site.
-
-    Args:
-        paths: CSV (`.csv`, `.tsv`, `.txt`, compressed or not) and Parquet files.
-        delimiter: Between the columns of a CSV file; by default a comma, in `.tsv` a tab.
-        decimal_comma: Whether CSV files write 3,5 for 3.5.
-
-    Returns:
-        Site name to pyarrow table.
+def name_sites(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return site name to file.
 
     Raises:
-        ParameterError: Two files of the same site name; a file that cannot be read.
+        ParameterError: Two files give the same name.
     """
     sites: dict[str, Path] = {}
     for path in paths:
@@ -55,14 +45,20 @@ def read_sites(
                 f"{path}: the site name {name!r} is taken by {sites[name]}; rename one of the files"
             )
         sites[name] = path
-    return {
-        name: read_table(path, delimiter=delimiter, decimal_comma=decimal_comma)
-        for name, path in sites.items()
-    }
+    return sites
 
 
 def read_table(path: Path, *, delimiter: str | None = None, decimal_comma: bool = False) -> Any:
-    """Read one file to a pyarrow table; see `read_sites`."""
+    """Read one site's file to a pyarrow table.
+
+    Args:
+        path: A CSV (`.csv`, `.tsv`, `.txt`, `.csv.gz`) or Parquet file.
+        delimiter: Between the columns of a CSV file; by default a comma, in `.tsv` a tab.
+        decimal_comma: Whether the CSV file writes 3,5 for 3.5.
+
+    Raises:
+        ParameterError: The file cannot be read; the message says why.
+    """
     lower = path.name.lower()
     if not lower.endswith((*CSV_ENDINGS, *PARQUET_ENDINGS)):
         raise ParameterError(
@@ -98,6 +94,8 @@ def _read_csv(path: Path, delimiter: str, decimal_point: str) -> Any:
     table = pa.csv.read_csv(path, parse_options=parse, convert_options=convert)
     if table.num_columns == 1 and ";" in table.column_names[0] and delimiter == ",":
         raise pa.ArrowInvalid('the columns are divided by ";"; say so with --delimiter ";"')
+    if any(pa.types.is_binary(column.type) for column in table.columns):
+        raise pa.ArrowInvalid("the text is not UTF-8; save the file with that encoding")
     if len(set(table.column_names)) == table.num_columns:  # otherwise refused by name later
         for index, name in enumerate(table.column_names):
             column = table.column(index)

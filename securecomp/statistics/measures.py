@@ -46,7 +46,7 @@ def kept_rows(
         RangeError: A cell is empty and missing values are not to be dropped; or too many rows.
     """
     if table.rows > MAX_ROWS:
-        raise RangeError(f"{table.site}: more than {MAX_ROWS} rows")
+        raise RangeError(f"{table.source}: more than {MAX_ROWS} rows")
     keep = np.ones(table.rows, bool)
     for columns, is_number in ((numeric, True), (categorical, False)):
         for column in columns:

@@ -5,6 +5,7 @@ absolute value of a column, its number of decimals, or which categories occur at
 result lists what was taken so.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.core.fixedpoint import FixedPoint, Number
+from securecomp.core.fixedpoint import MAX_BITS, FixedPoint, Number, shown
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.tables import Level, Table
 
@@ -85,13 +86,15 @@ class Schema:
         parts = [table.numbers(column) for table in self.tables]
         if bound is None:
             bound = max((_largest(p.present()) for p in parts), default=0)
-            self.from_data[f"bound of {column}"] = f"{float(bound):.17g}"
+            self.from_data[f"bound of {column}"] = shown(bound)
         if decimals is None and bits is None:
             found = [_decimals(p.present()) for p in parts]
             if None in found:
-                # float64 has 53 bits: as fine as the largest value is stored.
-                bits = max(0, 53 - max(0, int(bound)).bit_length())
-                self.from_data[f"grid of {column}"] = f"multiples of 2^-{bits}, rounded"
+                # As fine as float64 stores the largest value.
+                bits = min(MAX_BITS, max(0, 53 - math.frexp(float(bound))[1]))
+                self.from_data[f"grid of {column}"] = (
+                    f"multiples of 2^-{bits}, rounded" if bits else "integers, rounded"
+                )
             else:
                 decimals = max((d for d in found if d is not None), default=0)
                 self.from_data[f"grid of {column}"] = (
@@ -134,8 +137,9 @@ class Schema:
             return ordered  # the data frame's own declaration, say an Enum's
         if not found:
             raise ParameterError(f"column {column!r} has no values at any site; declare its levels")
-        self.from_data[f"levels of {column}"] = str(len(found))
-        return tuple(sorted(found))
+        levels = tuple(sorted(found))
+        self.from_data[f"levels of {column}"] = ", ".join(map(str, levels))
+        return levels
 
 
 def _largest(values: Any) -> Number:

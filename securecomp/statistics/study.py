@@ -39,6 +39,7 @@ class Study:
         protocol: sums.SumProtocol | str = "sharing",
         servers: int | Literal["all"] = 3,
         missing: Missing = "error",
+        sources: Mapping[str, str] | None = None,
     ) -> None:
         """Take the sites' data.
 
@@ -49,6 +50,7 @@ class Study:
             servers: For "sharing": number of computing servers, or "all" sites.
             missing: Whether an empty or NaN cell in a column that is used is an error, or drops
                 its row from the statistic.
+            sources: Site name to what errors call its data, say a file; by default the name.
 
         Raises:
             ThresholdError: Fewer than two sites.
@@ -64,8 +66,11 @@ class Study:
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ParameterError(f"two sites are named {min(twice)!r}; names are unique")
-        tables = zip(names, sites.values(), strict=True)
-        self.tables = [Table(name, frame) for name, frame in tables]
+        called = sources or {}
+        self.tables = [
+            Table(name, frame, called.get(name))
+            for name, frame in zip(names, sites.values(), strict=True)
+        ]
         self.columns = dict(columns or {})
         self.protocol = (
             sums.protocol(protocol, servers=servers) if isinstance(protocol, str) else protocol

@@ -7,11 +7,12 @@ Errors name site, column and row, never a value. A row is counted from 1, withou
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from securecomp.errors import ParameterError
 
@@ -54,26 +55,34 @@ class Categories:
 class Table:
     """One site's rows."""
 
-    def __init__(self, site: str, frame: Any) -> None:
+    def __init__(self, site: str, frame: Any, source: str | None = None) -> None:
         """Take a data frame of any library that narwhals knows.
+
+        Args:
+            site: The site's name.
+            frame: Its rows.
+            source: What an error calls the site's data, say a file; by default the site.
 
         Raises:
             ParameterError: Not a data frame, or two columns of the same name.
         """
         self.site = site
+        self.source = source or site
+        names = [str(n) for n in getattr(frame, "column_names", getattr(frame, "columns", ()))]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ParameterError(
+                f"{self.source}: two columns are named {', '.join(twice)}; rename one"
+            )
         try:
             self._frame = nw.from_native(frame, eager_only=True)
-            names = self._frame.columns
         except TypeError:
             raise ParameterError(
-                f"{site}: expected a pandas, polars or pyarrow data frame, got "
+                f"{self.source}: expected a pandas, polars or pyarrow data frame, got "
                 f"{type(frame).__name__}"
             ) from None
         except (ValueError, nw.exceptions.NarwhalsError) as error:
-            raise ParameterError(f"{site}: {error}") from None
-        twice = sorted({str(name) for name in names if list(names).count(name) > 1})
-        if twice:
-            raise ParameterError(f"{site}: there are two columns named {', '.join(twice)}")
+            raise ParameterError(f"{self.source}: {error}") from None
         self.rows: int = self._frame.shape[0]
         self._numbers: dict[str, Numbers] = {}
         self._categories: dict[str, Categories] = {}
@@ -85,7 +94,7 @@ class Table:
 
     def where(self, column: str) -> str:
         """Return the words that name a column of this site in an error."""
-        return f"{self.site}: column {column!r}"
+        return f"{self.source}: column {column!r}"
 
     def numbers(self, column: str) -> Numbers:
         """Return a numeric column.
@@ -116,7 +125,7 @@ class Table:
     def _series(self, column: str) -> Any:
         if column not in self._frame.columns:
             known = ", ".join(map(str, self._frame.columns[:20])) or "none"
-            raise ParameterError(f"{self.site}: there is no column {column!r}; it has: {known}")
+            raise ParameterError(f"{self.source}: there is no column {column!r}; it has: {known}")
         return self._frame[column]
 
     def _read_numbers(self, column: str) -> Numbers:
@@ -127,7 +136,7 @@ class Table:
         if dtype == nw.Boolean or (dtype.is_numeric() and not dtype.is_decimal()):
             missing = np.asarray(series.is_null().to_numpy(), bool)
             if dtype.is_float():
-                missing |= np.asarray(series.is_nan().fill_null(True).to_numpy(), bool)
+                missing = missing | np.asarray(series.is_nan().fill_null(True).to_numpy(), bool)
             filled = (
                 series.fill_null(False if dtype == nw.Boolean else 0) if missing.any() else series
             )
@@ -162,16 +171,21 @@ class Table:
             series = series.cast(nw.String)
         if self.rows == 0:
             return Categories((), np.zeros(0, np.int64), declared)
-        cells = series.to_list()
+        try:
+            encoded = pa.chunked_array([series.to_arrow()]).combine_chunks().dictionary_encode()
+        except (pa.ArrowException, TypeError, ValueError):
+            raise ParameterError(
+                f"{self.where(column)}: its values are of several kinds; categories are all text "
+                "or all integers"
+            ) from None
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         positions: dict[Level, int] = {}
-        codes = np.empty(len(cells), np.int64)
-        for row, cell in enumerate(cells):
-            if _is_missing(cell):
-                codes[row] = -1
-            else:
-                level = self._level(column, row, cell)
-                codes[row] = positions.setdefault(level, len(positions))
-        return Categories(tuple(positions), codes, declared)
+        index = np.full(len(encoded.dictionary) + 1, -1, np.int64)  # the last one: missing
+        for code, cell in enumerate(encoded.dictionary.to_pylist()):
+            if not _is_missing(cell):
+                level = self._level(column, int(np.argmax(codes == code)), cell)
+                index[code] = positions.setdefault(level, len(positions))
+        return Categories(tuple(positions), index[codes], declared)
 
     def _level(self, column: str, row: int, cell: Any) -> Level:
         if isinstance(cell, np.generic):
@@ -188,16 +202,3 @@ class Table:
 
 def _is_missing(cell: Any) -> bool:
     return cell is None or (isinstance(cell, float | Decimal | np.floating) and cell != cell)
-
-
-def pooled(tables: Sequence[Table], column: str, numeric: bool) -> tuple[Any, Mask]:
-    """Put a column of all sites together, for comparison with plaintext."""
-    if numeric:
-        parts = [table.numbers(column) for table in tables]
-        return (
-            np.concatenate([p.values for p in parts]),
-            np.concatenate([p.missing for p in parts]),
-        )
-    cells = [table.categories(column) for table in tables]
-    values = np.concatenate([np.array([*c.present, None], object)[c.codes] for c in cells])
-    return cast("Any", values), np.concatenate([c.codes < 0 for c in cells])
