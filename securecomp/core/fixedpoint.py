@@ -205,7 +205,8 @@ def _bound(bound: Number) -> Fraction:
 
 def shown(number: Number) -> str:
     """Return a public number as people write it."""
-    return str(int(number)) if number == int(number) and abs(number) < 1e16 else repr(float(number))
+    value = float(number)
+    return str(int(number)) if value.is_integer() and abs(value) < 1e16 else repr(value)
 
 
 def _position(mask: npt.NDArray[np.bool_], item: str) -> str:
