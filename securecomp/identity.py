@@ -1,19 +1,24 @@
-"""Who sent it: long-term keys, and sealed messages between two parties.
+"""Who sent it: long-term keys, sealed messages between two parties, and signatures.
+
+A party has one secret of 32 bytes, of which two keys are derived: X25519 for sealed messages and
+Ed25519 for signatures. Its public key is the two public keys one after the other, 64 bytes. Who
+belongs to which public key is agreed outside of the protocols, and pinned in the session.
 
 A sealed message is confidential between sender and recipient and authentic between them: the key
 comes from the X25519 secret that the two static keys share, bound by HKDF to the agreement, the
 kind of message, the ordered pair of parties and a fresh 32-byte salt, and is used for this one
 message. Whoever carries the messages learns who speaks to whom, when and how much.
 
-What it does not give: forward secrecy (who steals a static key can open recorded messages of that
-party), and proof to third parties (either of the two could have made the message).
+What sealing does not give: forward secrecy (who steals a static key can open recorded messages of
+that party), and proof to third parties (either of the two could have made the message).
 
-Sources: RFC 7748 (X25519); RFC 5869 (HKDF); NIST SP 800-38D (AES-GCM).
+Sources: RFC 7748 (X25519); RFC 8032 (Ed25519); RFC 5869 (HKDF); NIST SP 800-38D (AES-GCM).
 """
 
 import struct
 
-from cryptography.exceptions import InvalidTag
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -24,7 +29,10 @@ from securecomp.core.entropy import Entropy
 from securecomp.errors import AuthenticationError, DecodeError, KeyMismatchError
 from securecomp.session import Session
 
-KEY_BYTES = 32
+SECRET_BYTES = 32
+PUBLIC_BYTES = 64
+SIGNATURE_BYTES = 64
+_POINT_BYTES = 32
 _SALT_BYTES = 32
 _TAG_BYTES = 16
 _NONCE = bytes(12)  # the key is used once: a fresh salt makes a fresh key
@@ -36,16 +44,20 @@ class Identity:
 
     def __init__(self, secret: bytes) -> None:
         """Take 32 secret bytes, as `secret` of another instance returned them."""
-        if len(secret) != KEY_BYTES:
-            raise KeyMismatchError(f"a secret key has {KEY_BYTES} bytes, not {len(secret)}")
-        self._key = X25519PrivateKey.from_private_bytes(secret)
+        if len(secret) != SECRET_BYTES:
+            raise KeyMismatchError(f"a secret key has {SECRET_BYTES} bytes, not {len(secret)}")
+        self._key = X25519PrivateKey.from_private_bytes(prg.derive(secret, "identity x25519"))
+        self._signing = Ed25519PrivateKey.from_private_bytes(prg.derive(secret, "identity ed25519"))
         self._shared: dict[bytes, bytes] = {}
-        self.public = self._key.public_key().public_bytes_raw()
+        self.public = (
+            self._key.public_key().public_bytes_raw()
+            + self._signing.public_key().public_bytes_raw()
+        )
 
     @classmethod
     def generate(cls, entropy: Entropy = entropy_.system) -> "Identity":
         """Draw a new identity."""
-        return cls(entropy(KEY_BYTES))
+        return cls(entropy(SECRET_BYTES))
 
     def shared(self, peer: bytes) -> bytes:
         """Return the Diffie-Hellman secret with a peer's public key, computed once a peer.
@@ -55,15 +67,52 @@ class Identity:
         """
         secret = self._shared.get(peer)
         if secret is None:
-            try:
-                secret = self._key.exchange(X25519PublicKey.from_public_bytes(peer))
-            except ValueError:  # wrong length, or a point of small order
-                raise KeyMismatchError("a peer's public key is not a valid X25519 key") from None
-            self._shared[peer] = secret
+            if len(peer) != PUBLIC_BYTES:
+                raise KeyMismatchError(f"a public key has {PUBLIC_BYTES} bytes, not {len(peer)}")
+            secret = self._shared[peer] = exchange(self._key, peer[:_POINT_BYTES])
         return secret
+
+    def sign(self, purpose: str, *context: bytes | str | int) -> bytes:
+        """Sign a statement: a purpose, and everything that it is about. `verify` checks it."""
+        return self._signing.sign(prg.join("signature", purpose, *context))
 
     def __repr__(self) -> str:
         return f"Identity(public={self.public.hex()[:16]}...)"
+
+
+def exchange(key: X25519PrivateKey, peer: bytes) -> bytes:
+    """Return the Diffie-Hellman secret with a peer's X25519 key of 32 bytes.
+
+    Raises:
+        KeyMismatchError: Not a valid key: a wrong length, or a point of small order.
+    """
+    try:
+        return key.exchange(X25519PublicKey.from_public_bytes(peer))
+    except ValueError:
+        raise KeyMismatchError("a peer's public key is not a valid X25519 key") from None
+
+
+def verify(
+    public: bytes, signature: bytes, signer: str, purpose: str, *context: bytes | str | int
+) -> None:
+    """Check a signature that `Identity.sign` made.
+
+    Args:
+        public: The signer's pinned public key.
+        signature: 64 bytes.
+        signer: Who should have signed, for the error.
+        purpose: As it was signed.
+        context: As it was signed.
+
+    Raises:
+        AuthenticationError: It is not this party's signature on this statement.
+    """
+    try:
+        Ed25519PublicKey.from_public_bytes(public[_POINT_BYTES:]).verify(
+            signature, prg.join("signature", purpose, *context)
+        )
+    except (InvalidSignature, ValueError):
+        raise AuthenticationError(f"{signer}: the signature for {purpose!r} is not valid") from None
 
 
 def _key(identity: Identity, session: Session, header: wire.Header, salt: bytes) -> AESGCM:

@@ -1,20 +1,36 @@
-"""What every protocol role has in common: states, one table of transitions, secrets dropped.
+"""What every protocol role has in common: states, one table of transitions, sealed messages.
 
 A role takes messages and returns messages. It opens no socket, reads no clock and starts no
 thread. What it may do in which state is one literal table; everything else is refused.
 """
 
+from collections.abc import Collection
 from enum import Enum
 from typing import ClassVar, NoReturn
 
-from securecomp.errors import LocalProtocolError
+from securecomp import identity as identity_
+from securecomp import wire
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.errors import LocalProtocolError, ParameterError, RemoteProtocolError
+from securecomp.identity import Identity
+from securecomp.session import Session
 
 
 class State(Enum):
     """Where a role is. A role uses the states that its table names."""
 
     READY = "ready"
+    ADVERTISED = "keys advertised"
+    SHARED = "keys shared"
+    MASKED = "vector sent"
+    CONSENTED = "survivors signed"
     COLLECTING = "collecting"
+    COLLECTING_KEYS = "collecting keys"
+    COLLECTING_SHARES = "collecting key shares"
+    COLLECTING_VECTORS = "collecting masked vectors"
+    COLLECTING_CONSENTS = "collecting consents"
+    COLLECTING_UNMASKS = "collecting unmasking shares"
     DONE = "done"
     ABORTED = "aborted"
 
@@ -61,3 +77,66 @@ class Role:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.state.value})"
+
+
+class SessionRole(Role):
+    """A role in a session: it seals what it sends and opens what was sealed for it."""
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        identity: Identity,
+        among: Collection[str],
+        start: State,
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        super().__init__(name, start)
+        if name not in among:
+            raise ParameterError(f"{name!r} is not a {type(self).__name__} of this session")
+        self._identity = identity
+        self._entropy = entropy
+        self._join(session)
+
+    def _join(self, session: Session) -> None:
+        self._session = session
+        self._agreement = session.agreement
+
+    def _seal(self, kind: int, body: wire.Bytes, recipient: str) -> wire.Buffer:
+        header = self._session.header(kind, self.name, recipient, self._agreement)
+        return identity_.seal(self._identity, self._session, header, body, self._entropy)
+
+    def _open(
+        self,
+        data: wire.Buffer,
+        kind: type[wire.M],
+        expected: Collection[str],
+        seen: Collection[str] = (),
+    ) -> tuple[str, wire.M, memoryview]:
+        """Verify, then parse; a message that fails leaves the role as it was.
+
+        Args:
+            data: The sealed message.
+            kind: What is awaited.
+            expected: Who may send it.
+            seen: Who did already.
+
+        Returns:
+            Sender, message and payload.
+
+        Raises:
+            DecodeError, AuthenticationError: Not a well-formed message of the party it names.
+            RemoteProtocolError: Not this party's to send here, or sent before.
+        """
+        header, body = identity_.open_sealed(
+            self._identity, self._session, self._agreement, data, self.name
+        )
+        if header.kind != kind.KIND or header.sender not in expected:
+            raise RemoteProtocolError(
+                header.sender, f"sent message kind {header.kind}, which is not its to send here"
+            )
+        if header.sender in seen:
+            raise RemoteProtocolError(
+                header.sender, "this message was received before; a duplicate or a replay"
+            )
+        return header.sender, *wire.decode_body(body, kind)

@@ -53,6 +53,7 @@ class Session(msgspec.Struct, frozen=True):
         keys: Each party's public key.
         layout: What is summed.
         limit: The largest absolute total that the protocol returns exactly.
+        terms: The protocol's own parameters, by name.
     """
 
     protocol: str
@@ -64,6 +65,7 @@ class Session(msgspec.Struct, frozen=True):
     keys: dict[str, bytes]
     layout: Layout
     limit: int
+    terms: dict[str, int] = {}
 
     @classmethod
     def create(
@@ -77,6 +79,7 @@ class Session(msgspec.Struct, frozen=True):
         layout: Layout,
         limit: int,
         minimum_servers: int = 1,
+        terms: Mapping[str, int] | None = None,
         entropy: Entropy = entropy_.system,
     ) -> "Session":
         """Draw a session id and check that the parties and the sum make sense.
@@ -123,6 +126,7 @@ class Session(msgspec.Struct, frozen=True):
             {name: keys[name] for name in sorted(parties)},
             layout,
             limit,
+            dict(terms or {}),
         )
 
     def next(self, layout: Layout) -> "Session":
@@ -147,6 +151,7 @@ class Session(msgspec.Struct, frozen=True):
             str(self.layout.bound),
             self.layout.labels,
             str(self.limit),
+            sorted(self.terms.items()),
         )
         return hashlib.sha256(msgspec.msgpack.encode(facts)).digest()
 

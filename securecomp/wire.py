@@ -38,7 +38,8 @@ MAX_FACTS_BYTES = 1 << 24
 Buffer = bytes | bytearray | memoryview
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
-Source = Callable[[int, int], Residues]
+Lanes = npt.NDArray[Any]
+Source = Callable[[int, int], Lanes]
 BLOCK = prg.BLOCK_WORDS
 
 
@@ -163,8 +164,8 @@ def encode_body(
     Args:
         message: What the vector is must be said in it, by a `Vector`.
         length: Number of residues.
-        residues: Gives residues [start, stop), each below 2^bits. It is asked for one block after
-            the other and may return the same buffer each time.
+        residues: Gives residues [start, stop), each below 2^bits, as uint64 or (up to 32 bits)
+            uint32. It is asked for one block after the other and may return the same buffer.
         bits: Element i takes bits [i bits, (i+1) bits) of a little-endian bit string.
     """
     facts = _encoder.encode(message)
@@ -179,10 +180,14 @@ def encode_body(
         for start in range(0, length, BLOCK):
             stop = min(start + BLOCK, length)
             part = words[start * bits // 64 :]
+            block = residues(start, stop)
             if bits == field.BITS:
-                kernels.pack61(residues(start, stop), part)
+                kernels.pack61(block, part)
+            elif bits == 8 * block.itemsize:
+                part.view(block.dtype)[: block.size] = block
+                part.view(block.dtype)[block.size : -(-block.size // 2) * 2] = 0
             else:
-                kernels.pack(residues(start, stop), bits, part)
+                kernels.pack(block.astype(np.uint64, copy=False), bits, part)
     return out
 
 
@@ -218,7 +223,8 @@ def decode_body(data: Buffer, kind: type[M]) -> tuple[M, memoryview]:
 def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.BITS) -> Residues:
     """Return the residues of a message's payload, shape (length,), each below 2^bits.
 
-    With the field's 61 bits, each is below the modulus too.
+    With the field's 61 bits, each is below the modulus too. With 32 bits they are a view of the
+    payload, uint32; otherwise uint64.
 
     Raises:
         DecodeError: Another length or width than expected, a residue that is not canonical, or
@@ -232,6 +238,8 @@ def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.B
     padding = words.size * 64 - length * bits
     if padding and int(words[-1]) >> (64 - padding):
         raise DecodeError("the vector's padding is not zero")
+    if bits == 32:
+        return words.view("<u4")[:length]
     out = buffers.residues(length)
     if bits != field.BITS:
         kernels.unpack(words, bits, out)

@@ -154,6 +154,38 @@ def multiply(a: Residues, b: Residues, out: Residues | None = None) -> Residues:
     return _elementwise(kernels.multiply, a, b, out)
 
 
+def product(a: Residues, axis: int) -> Residues:
+    """Return the product along an axis, by halving."""
+    a = np.moveaxis(a, axis, 0)
+    while a.shape[0] > 1:
+        half = a.shape[0] // 2
+        rest = a[2 * half :]
+        a = multiply(a[:half], a[half : 2 * half])
+        if rest.size:
+            a = np.concatenate([a, rest])
+    return a[0] if a.shape[0] else np.ones(a.shape[1:], np.uint64)
+
+
+def inverse(a: Residues) -> Residues:
+    """Return 1/a mod p, by Fermat's a^(p-2).
+
+    Raises:
+        ParameterError: An element is zero.
+    """
+    if not np.all(a):
+        raise ParameterError("inverse: zero has none")
+    result = np.ones(a.shape, np.uint64)
+    power = a
+    exponent = MODULUS - 2
+    while exponent:
+        if exponent & 1:
+            result = multiply(result, power)
+        exponent >>= 1
+        if exponent:
+            power = multiply(power, power)
+    return result
+
+
 def matmul(a: Residues, b: Residues) -> Residues:
     """Return the matrix product a @ b mod p, exact for every inner length.
 

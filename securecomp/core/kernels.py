@@ -39,7 +39,9 @@ _DIGIT_MASK = np.int64((1 << 21) - 1)
 
 U = uint64[::1]
 I = int64[::1]  # noqa: E741
-RAW = numba.types.Array(uint64, 1, "C", readonly=True, aligned=False)  # bytes of a message
+# Inputs may be read-only, and lie anywhere in a message.
+RU = numba.types.Array(uint64, 1, "C", readonly=True, aligned=False)
+RI = numba.types.Array(int64, 1, "C", readonly=True, aligned=False)
 F2 = float64[:, ::1]
 
 
@@ -86,33 +88,33 @@ def _signed(r: Any) -> Any:
     return np.int64(r) - (_SIGNED_P & (np.int64(HALF - r) >> _SIGN))
 
 
-@_kernel(numba.void(U, U, U))
+@_kernel(numba.void(RU, RU, U))
 def add(a, b, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         s = a[i] + b[i]
         out[i] = min(s, s - P)
 
 
-@_kernel(numba.void(U, U, U))
+@_kernel(numba.void(RU, RU, U))
 def subtract(a, b, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         d = a[i] - b[i]
         out[i] = min(d, d + P)
 
 
-@_kernel(numba.void(U, U, U))
+@_kernel(numba.void(RU, RU, U))
 def multiply(a, b, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         out[i] = _product(a[i], b[i])
 
 
-@_kernel(numba.void(U, uint64, U))
+@_kernel(numba.void(RU, uint64, U))
 def scale(a, k, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         out[i] = _product(a[i], k)
 
 
-@_kernel(boolean(U))
+@_kernel(boolean(RU))
 def canonical(a):  # type: ignore[no-untyped-def]
     bad = _ZERO
     for i in range(a.size):
@@ -120,7 +122,7 @@ def canonical(a):  # type: ignore[no-untyped-def]
     return bad == _ZERO
 
 
-@_kernel(boolean(I, int64, U))
+@_kernel(boolean(RI, int64, U))
 def encode(values, bound, out):  # type: ignore[no-untyped-def]
     """Signed integers to residues; false if any is beyond +-bound (or is the lowest int64)."""
     bad = _ZERO
@@ -132,7 +134,7 @@ def encode(values, bound, out):  # type: ignore[no-untyped-def]
     return bad == _ZERO
 
 
-@_kernel(numba.void(U, I))
+@_kernel(numba.void(RU, I))
 def decode(residues, out):  # type: ignore[no-untyped-def]
     for i in range(residues.size):
         out[i] = _signed(residues[i])
@@ -142,7 +144,7 @@ def decode(residues, out):  # type: ignore[no-untyped-def]
 # is not canonical, and counts as zero here. The caller sees the return value and draws again.
 
 
-@_kernel(boolean(U, U))
+@_kernel(boolean(U, RU))
 def mask_add(acc, words):  # type: ignore[no-untyped-def]
     rejected = _ZERO
     for i in range(acc.size):
@@ -153,7 +155,7 @@ def mask_add(acc, words):  # type: ignore[no-untyped-def]
     return rejected != _ZERO
 
 
-@_kernel(boolean(U, U))
+@_kernel(boolean(U, RU))
 def mask_subtract(acc, words):  # type: ignore[no-untyped-def]
     rejected = _ZERO
     for i in range(acc.size):
@@ -202,12 +204,12 @@ def _unpack(words, width, values):  # type: ignore[no-untyped-def]
     return full == _ZERO
 
 
-@_kernel(numba.void(U, int64, U))
+@_kernel(numba.void(RU, int64, U))
 def pack(values, bits, words):  # type: ignore[no-untyped-def]
     _pack(values, np.uint64(bits), words)
 
 
-@_kernel(boolean(RAW, int64, U))
+@_kernel(boolean(RU, int64, U))
 def unpack(words, bits, values):  # type: ignore[no-untyped-def]
     """The inverse of `pack`; false if an element is all ones."""
     return _unpack(words, np.uint64(bits), values)
@@ -217,7 +219,7 @@ def unpack(words, bits, values):  # type: ignore[no-untyped-def]
 # shift moves by 3, so that a group is three runs with contiguous loads, which vectorise.
 
 
-@_kernel(numba.void(U, U))
+@_kernel(numba.void(RU, U))
 def pack61(values, words):  # type: ignore[no-untyped-def]
     groups = values.size // 64
     for g in range(groups):
@@ -237,7 +239,7 @@ def pack61(values, words):  # type: ignore[no-untyped-def]
     _pack(values[64 * groups :], _S61, words[61 * groups :])
 
 
-@_kernel(boolean(RAW, U))
+@_kernel(boolean(RU, U))
 def unpack61(words, values):  # type: ignore[no-untyped-def]
     """The inverse of `pack61`; false if an element is the modulus."""
     groups = values.size // 64
@@ -265,7 +267,7 @@ def unpack61(words, values):  # type: ignore[no-untyped-def]
 # (Karatsuba: six products instead of nine), and `join_products` at the end.
 
 
-@_kernel(numba.void(U, F2))
+@_kernel(numba.void(RU, F2))
 def digits(residues, out):  # type: ignore[no-untyped-def]
     """Write residues as d0 + d1 2^21 + d2 2^42 with every |digit| <= 2^20.
 

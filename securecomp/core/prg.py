@@ -14,7 +14,8 @@ draw the same, however they split the vector.
 Sources: RFC 5869 (HKDF); NIST SP 800-38A, 6.5 (CTR); NIST SP 800-38D (GCM).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,8 @@ _ZEROS = memoryview(bytes(BLOCK_WORDS * 8))
 _VERSION = b"securecomp/1"
 
 Words = npt.NDArray[np.uint64]
+Lanes = npt.NDArray[Any]
+"""uint32 or uint64."""
 Kernel = Callable[[Residues, Words], bool]
 _MASK = np.uint64(MODULUS)
 
@@ -53,12 +56,16 @@ def derive(secret: bytes, purpose: str, *context: bytes | str | int, salt: bytes
     """
     if len(secret) < 16:
         raise ParameterError("derive: the secret must have at least 16 bytes")
-    info = b"".join(_field(part) for part in (_VERSION, purpose, *context))
-    return HKDF(hashes.SHA256(), 32, salt or None, info).derive(secret)
+    return HKDF(hashes.SHA256(), 32, salt or None, join(purpose, *context)).derive(secret)
+
+
+def join(*context: bytes | str | int) -> bytes:
+    """Encode a context, after the package's version, so that no two give the same bytes."""
+    return b"".join(map(_field, (_VERSION, *context)))
 
 
 def _field(part: bytes | str | int) -> bytes:
-    # Type and length before content: no two contexts give the same info string.
+    # Type and length before content.
     if isinstance(part, int):
         part = b"i" + part.to_bytes(8, "big")
     elif isinstance(part, str):
@@ -68,8 +75,8 @@ def _field(part: bytes | str | int) -> bytes:
     return len(part).to_bytes(4, "big") + part
 
 
-class Masks:
-    """The residue vectors that several derived keys expand to, a block at a time.
+class _Keystreams:
+    """The keystreams of several keys, drawn a block at a time into one buffer.
 
     A block fits a second-level cache together with what is done to it. Not for use by two threads
     at once. Holds secrets; its `repr` shows none.
@@ -83,6 +90,24 @@ class Masks:
         self._scratch = scratch.data
         self._words: Words = scratch[:-_TAG_BYTES].view("<u8")
 
+    def _draw(self, cipher: AESGCM, size: int, index: int, attempt: int = 0) -> Words:
+        """Return the words of `size` bytes, a multiple of 8; good until the next call."""
+        nonce = attempt.to_bytes(4, "big") + index.to_bytes(8, "big")
+        if size == len(_ZEROS):
+            cipher.encrypt_into(nonce, _ZEROS, None, self._scratch)
+            return self._words
+        cipher.encrypt_into(nonce, _ZEROS[:size], None, self._scratch[: size + _TAG_BYTES])
+        return self._words[: size // 8]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self._ciphers)} secret keys)"
+
+
+class Masks(_Keystreams):
+    """The residue vectors that several derived keys expand to, a block at a time."""
+
+    __slots__ = ()
+
     def add_to(self, block: Residues, index: int) -> None:
         """Add block `index` of every vector to `block`, at most BLOCK_WORDS long, in place."""
         for cipher in self._ciphers:
@@ -93,17 +118,8 @@ class Masks:
         for cipher in self._ciphers:
             self._apply(kernels.mask_subtract, cipher, block, index)
 
-    def _draw(self, cipher: AESGCM, count: int, index: int, attempt: int) -> Words:
-        nonce = attempt.to_bytes(4, "big") + index.to_bytes(8, "big")
-        if count == BLOCK_WORDS:
-            cipher.encrypt_into(nonce, _ZEROS, None, self._scratch)
-            return self._words
-        size = 8 * count
-        cipher.encrypt_into(nonce, _ZEROS[:size], None, self._scratch[: size + _TAG_BYTES])
-        return self._words[:count]
-
     def _apply(self, kernel: Kernel, cipher: AESGCM, block: Residues, index: int) -> None:
-        words = self._draw(cipher, block.size, index, 0)
+        words = self._draw(cipher, 8 * block.size, index)
         if not kernel(block, words):
             return
         # A rejected word counted as zero so far: only those positions draw again.
@@ -111,14 +127,34 @@ class Masks:
         attempt = 0
         while where.size:
             attempt += 1
-            words = self._draw(cipher, block.size, index, attempt)[where]
+            words = self._draw(cipher, 8 * block.size, index, attempt)[where]
             part = block[where]
             kernel(part, words)
             block[where] = part
             where = where[(words & _MASK) == _MASK]
 
-    def __repr__(self) -> str:
-        return f"Masks({len(self._ciphers)} secret keys)"
+
+class RingMasks(_Keystreams):
+    """Vectors of 32- or 64-bit words that several keys expand to, some added, some subtracted.
+
+    Element i is word i of the keystream, little-endian. Sums wrap at the word's width, and so are
+    right modulo every smaller power of two.
+    """
+
+    __slots__ = ("_plus",)
+
+    def __init__(self, plus: Sequence[bytes], minus: Sequence[bytes]) -> None:
+        """Take the keys whose vectors are added, and those whose are subtracted."""
+        super().__init__([*plus, *minus])
+        self._plus = len(plus)
+
+    def apply(self, block: Lanes, index: int) -> None:
+        """Add and subtract block `index` of the vectors, at most BLOCK_WORDS long, in place."""
+        size = -(-block.nbytes // 8) * 8
+        for position, cipher in enumerate(self._ciphers):
+            words = self._draw(cipher, size, index).view(block.dtype)[: block.size]
+            operation = np.add if position < self._plus else np.subtract
+            operation(block, words, out=block)
 
 
 def expand(key: bytes, size: int) -> Residues:

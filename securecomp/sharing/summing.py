@@ -22,7 +22,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from securecomp import identity as identity_
 from securecomp import wire
 from securecomp.core import buffers, field, prg
 from securecomp.core import entropy as entropy_
@@ -36,7 +35,7 @@ from securecomp.errors import (
     RemoteProtocolError,
 )
 from securecomp.identity import Identity
-from securecomp.roles import Role, State
+from securecomp.roles import SessionRole, State
 from securecomp.session import Session
 from securecomp.sharing.additive import seed_key
 
@@ -67,24 +66,10 @@ def explicit_server(session: Session, contributor: str) -> str:
     return session.servers[session.contributors.index(contributor) % len(session.servers)]
 
 
-class _SumRole(Role):
-    def __init__(
-        self,
-        session: Session,
-        name: str,
-        identity: Identity,
-        among: tuple[str, ...],
-        start: State,
-        entropy: Entropy,
-    ) -> None:
-        super().__init__(name, start)
-        if name not in among:
-            raise ParameterError(f"{name!r} is not a {type(self).__name__} of this session")
-        self._session = session
-        self._agreement = session.agreement
-        self._identity = identity
-        self._entropy = entropy
-        self._total: Residues | None = None  # the sum of the vectors that came in
+class _Adder(SessionRole):
+    """A role that adds vectors as they come in."""
+
+    _total: Residues | None = None
 
     def _add(self, sender: str, vector: wire.Vector, payload: memoryview) -> None:
         try:
@@ -103,33 +88,8 @@ class _SumRole(Role):
     def _drop(self) -> None:
         self._total = None
 
-    def _seal(self, kind: int, body: wire.Bytes, recipient: str) -> wire.Buffer:
-        header = self._session.header(kind, self.name, recipient, self._agreement)
-        return identity_.seal(self._identity, self._session, header, body, self._entropy)
 
-    def _open(
-        self,
-        data: wire.Buffer,
-        kind: type[wire.M],
-        expected: tuple[str, ...],
-        seen: set[str] | dict[str, bytes],
-    ) -> tuple[str, wire.M, memoryview]:
-        """Verify, then parse. A message that fails leaves the role as it was."""
-        header, body = identity_.open_sealed(
-            self._identity, self._session, self._agreement, data, self.name
-        )
-        if header.kind != kind.KIND or header.sender not in expected:
-            raise RemoteProtocolError(
-                header.sender, f"sent message kind {header.kind}, which is not its to send here"
-            )
-        if header.sender in seen:
-            raise RemoteProtocolError(
-                header.sender, "this message was received before; a duplicate or a replay"
-            )
-        return header.sender, *wire.decode_body(body, kind)
-
-
-class Contributor(_SumRole):
+class Contributor(SessionRole):
     """Puts one vector in."""
 
     TRANSITIONS: ClassVar = {(State.READY, "contribute"): State.DONE}
@@ -189,7 +149,7 @@ class Contributor(_SumRole):
         return messages
 
 
-class Server(_SumRole):
+class Server(_Adder):
     """Adds the shares that it gets."""
 
     TRANSITIONS: ClassVar = {
@@ -266,7 +226,7 @@ class Server(_SumRole):
         self._keys = dict.fromkeys(self._keys, b"")
 
 
-class Receiver(_SumRole):
+class Receiver(_Adder):
     """Puts the servers' sums together."""
 
     TRANSITIONS: ClassVar = {

@@ -1,0 +1,71 @@
+"""Marks that outlive a crash: what was spent once is never spent again.
+
+A role writes a mark before the message that it stands for leaves. Whoever restarts the role from
+saved state finds the mark and cannot send a second message under the same one-time secrets.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Protocol
+
+from securecomp.errors import LocalProtocolError
+
+
+class Journal(Protocol):
+    """Where marks are kept."""
+
+    def spend(self, mark: str) -> None:
+        """Record a mark durably.
+
+        Raises:
+            LocalProtocolError: It is there already.
+        """
+
+
+def _spent(mark: str) -> LocalProtocolError:
+    return LocalProtocolError(
+        f"{mark}: was done before, perhaps by a process that was killed; start a new session"
+    )
+
+
+class MemoryJournal:
+    """Marks of this process only: enough where saved state is never used again."""
+
+    def __init__(self) -> None:
+        self._marks: set[str] = set()
+
+    def spend(self, mark: str) -> None:
+        """Record a mark."""
+        if mark in self._marks:
+            raise _spent(mark)
+        self._marks.add(mark)
+
+
+class FileJournal:
+    """One empty file a mark, in a folder that only this party writes.
+
+    The file is created exclusively and reaches the disk, and so does the folder's entry, before
+    `spend` returns.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def spend(self, mark: str) -> None:
+        """Record a mark."""
+        path = self._folder / hashlib.sha256(mark.encode()).hexdigest()
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise _spent(mark) from None
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
