@@ -70,6 +70,11 @@ class KeyRing(msgspec.Struct):
             The peers, ascending, and their boxes one after the other.
         """
         self.seed, self.held = entropy(SECRET_BYTES), {}
+        if not self.shared:
+            secret = X25519PrivateKey.from_private_bytes(self.cipher_key)
+            self.shared = {
+                peer: exchange(secret, keys[0]) for peer, keys in self.peers.items() if peer != me
+            }
         holders = sorted(self.peers)
         both = np.concatenate([shamir.from_bytes(self.seed), shamir.from_bytes(self.mask_key)])
         rows = shamir.split(both, threshold, [i + 1 for i in holders], entropy=entropy)
@@ -107,9 +112,6 @@ class KeyRing(msgspec.Struct):
         self, sender: int, recipient: int, other: int, agreement: bytes
     ) -> tuple[AESGCM, bytes]:
         """Return a box's cipher and what is authenticated with it: the keys as both saw them."""
-        if other not in self.shared:
-            secret = X25519PrivateKey.from_private_bytes(self.cipher_key)
-            self.shared[other] = exchange(secret, self.peers[other][0])
         key = prg.derive(self.shared[other], "secagg box", agreement, sender, recipient)
         seen = (self.roster, *self.peers[sender], *self.peers[recipient])
         return AESGCM(key), masking.digest(prg.join("secagg transcript", agreement, *seen))
