@@ -116,7 +116,16 @@ def _columns(
     "--crosstab", "crosstabs", multiple=True, nargs=2, metavar="ROW COL", help="Cross table."
 )
 @click.option("--by", metavar="COL", help="Group every statistic by a column.")
-@click.option("--protocol", default="sharing", show_default=True, help="How to add: sharing.")
+@click.option(
+    "--protocol", default="sharing", show_default=True, help="How to add: sharing or masking."
+)
+@click.option(
+    "--security",
+    type=click.Choice(["semi-honest", "active"]),
+    default="semi-honest",
+    show_default=True,
+    help="Masking: against which server.",
+)
 @click.option(
     "--servers", default="3", show_default=True, metavar="N|all", help="Who computes (sharing)."
 )
@@ -144,6 +153,7 @@ def stats(
     crosstabs: tuple[tuple[str, str], ...],
     by: str | None,
     protocol: str,
+    security: str,
     servers: str,
     missing: str,
     bound: tuple[str, ...],
@@ -171,6 +181,7 @@ def stats(
     bins = [_edges(text) for text in edges]
     bins = bins * len(histograms) if len(bins) == 1 else bins
     with _plain_errors(), _status("computing"):
+        from securecomp import sums as protocols
         from securecomp.statistics import (
             Count,
             CrossTable,
@@ -201,8 +212,11 @@ def stats(
             columns=_columns(
                 _pairs(bound, "--bound"), _pairs(decimals, "--decimals"), _pairs(levels, "--levels")
             ),
-            protocol=protocol,
-            servers="all" if servers == "all" else int(servers),
+            protocol=protocols.protocol(
+                protocol,
+                servers="all" if servers == "all" else int(servers),
+                security="active" if security == "active" else "semi-honest",
+            ),
             missing="drop" if missing == "drop" else "error",
             sources={name: str(path) for name, path in sites.items()},
         )

@@ -43,7 +43,8 @@ class Run:
         """Return two lines on protocol and cost."""
         t = self.transcript
         most = max((t.sent[name] for name in self.parties), default=0)
-        where = "all sites compute" if self.servers == "all" else f"{self.servers} servers"
+        where = "1 server" if self.servers == 1 else f"{self.servers} servers"
+        where = "all sites compute" if self.servers == "all" else where
         return (
             f"{self.protocol}, {len(self.parties)} sites, {where}: {t.messages} messages, "
             f"{t.rounds} rounds, at most {most:,} bytes sent by a site\n"
