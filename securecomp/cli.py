@@ -117,7 +117,7 @@ def _columns(
 )
 @click.option("--by", metavar="COL", help="Group every statistic by a column.")
 @click.option(
-    "--protocol", default="sharing", show_default=True, help="How to add: sharing or masking."
+    "--protocol", default="sharing", show_default=True, help="sharing, masking or paillier."
 )
 @click.option(
     "--security",

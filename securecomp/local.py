@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp import sums, wire
+from securecomp.carrier import T
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import FixedPoint, Limbs, Number
@@ -83,9 +84,7 @@ class LocalCarrier:
         """Count a round."""
         self.transcript.rounds += 1
 
-    def each(
-        self, work: Callable[[str], sums.T], names: Iterable[str], elements: int
-    ) -> dict[str, sums.T]:
+    def each(self, work: Callable[[str], T], names: Iterable[str], elements: int) -> dict[str, T]:
         """Do the work of several parties, side by side where the vectors are worth a thread."""
         names = list(names)
         if elements < _WORTH_A_THREAD:

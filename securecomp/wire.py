@@ -32,7 +32,7 @@ _MAGIC = b"SCMP"
 _FIXED = struct.Struct(">4sBB16sI32s")
 _LENGTH = struct.Struct(">Q")
 _FACTS = struct.Struct("<I")
-MAX_FACTS_BYTES = 1 << 24
+MAX_FACTS_BYTES = 1 << 28
 """The longest MessagePack part of a body."""
 
 Buffer = bytes | bytearray | memoryview

@@ -1,0 +1,123 @@
+"""Secure aggregation by masking, as a `SumProtocol`."""
+
+from collections.abc import Callable
+
+from securecomp import wire
+from securecomp.carrier import Carrier, Inputs, Vector, check_apart
+from securecomp.errors import ParameterError
+from securecomp.secagg.aggregate import Receiver
+from securecomp.secagg.client import Client
+from securecomp.secagg.parameters import PROTOCOL, Parameters, Security
+from securecomp.secagg.server import Server
+from securecomp.session import Layout, Session
+
+
+class Masking:
+    """Secure aggregation: one server, which learns only the sum, and sites that may drop out."""
+
+    name = "masking"
+    servers = 1
+    server = "server"
+
+    def __init__(self, security: Security = "semi-honest") -> None:
+        """Choose the adversary.
+
+        Args:
+            security: "semi-honest" for a server that follows the protocol, "active" for one
+                that may not.
+        """
+        if security not in ("semi-honest", "active"):
+            raise ParameterError(f'security is "semi-honest" or "active", not {security!r}')
+        self.security: Security = security
+
+    @property
+    def limit(self) -> int:
+        """The largest absolute total that comes out exactly: 63 bits with the sign."""
+        return (1 << 62) - 1
+
+    def session(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: tuple[str, ...],
+        receivers: tuple[str, ...] | None = None,
+    ) -> Session:
+        """Agree on a session; every contributor receives the result unless told otherwise."""
+        check_apart(contributors, (self.server,))
+        receivers = receivers or contributors
+        parameters = Parameters.choose(len(contributors), layout.bound, security=self.security)
+        parties = (*contributors, self.server, *receivers)
+        return Session.create(
+            PROTOCOL,
+            contributors=contributors,
+            servers=(self.server,),
+            receivers=receivers,
+            keys={name: carrier.identity(name).public for name in parties},
+            layout=layout,
+            limit=self.limit,
+            terms=parameters.terms(),
+            entropy=carrier.entropy,
+        )
+
+    def run(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: Inputs,
+        receivers: tuple[str, ...] | None = None,
+    ) -> Vector:
+        """Run all roles, nobody dropping out, and return the total, shape (layout.length,).
+
+        Raises:
+            ThresholdError: Fewer than three contributors.
+            RangeError: A value is beyond the layout's bound, or the bound too large.
+        """
+        session = self.session(carrier, layout, tuple(contributors), receivers)
+        inputs = {name: read() for name, read in contributors.items()}
+        entropy = carrier.entropy
+        clients = {
+            name: Client(session, name, carrier.identity(name), entropy=entropy)
+            for name in contributors
+        }
+        server = Server(session, self.server, carrier.identity(self.server), entropy=entropy)
+
+        def step(
+            act: Callable[[str, wire.Buffer], wire.Buffer], incoming: dict[str, wire.Buffer]
+        ) -> dict[str, wire.Buffer]:
+            """Give every client its message, the answers to the server, and close the step."""
+            answers = carrier.each(
+                lambda name: act(name, carrier.send(self.server, name, incoming[name])),
+                incoming,
+                layout.length,
+            )
+            carrier.next_round()
+            for name, answer in answers.items():
+                server.receive(carrier.send(name, self.server, answer))
+            messages = server.close()
+            carrier.next_round()
+            return messages
+
+        for name, client in clients.items():
+            server.receive(carrier.send(name, self.server, client.advertise()))
+        messages = server.close()
+        carrier.next_round()
+        messages = step(lambda name, data: clients[name].share(data), messages)
+        messages = step(lambda name, data: clients[name].mask(data, inputs[name]), messages)
+        if self.security == "active":
+            messages = step(lambda name, data: clients[name].consent(data), messages)
+        messages = step(lambda name, data: clients[name].unmask(data), messages)
+
+        def finish(name: str) -> Vector:
+            receiver = Receiver(session, name, carrier.identity(name))
+            return receiver.receive(carrier.send(self.server, name, messages[name])).values
+
+        return carrier.each(finish, messages, layout.length)[session.receivers[0]]
+
+    def learned(self) -> dict[str, str]:
+        """Say what each kind of party learns, and under which assumption."""
+        lies = "even if it deviates" if self.security == "active" else "if it follows the protocol"
+        return {
+            "hospital": "the result, and what it implies together with the hospital's own data",
+            "server": f"the result and nothing else, {lies}; with colluding hospitals below the "
+            "threshold: the sum over the others",
+        }
