@@ -3,16 +3,15 @@
 Nothing heavy is imported before a command needs it, so that `--help` answers at once.
 """
 
-import contextlib
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from securecomp.errors import SecureCompError
+from securecomp.cli_paillier import paillier
+from securecomp.console import plain_errors, status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,27 +29,7 @@ def main() -> None:
     """
 
 
-@contextlib.contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Print what is wrong in one line and exit with status 1."""
-    try:
-        yield
-    except SecureCompError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(1)
-
-
-@contextlib.contextmanager
-def _status(text: str) -> Iterator[None]:
-    """Show that work is going on, where a person is looking."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(text):
-        yield
+main.add_command(paillier)
 
 
 def _pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
@@ -180,7 +159,7 @@ def stats(
         raise click.BadParameter(f'a number or "all", not {servers!r}', param_hint="--servers")
     bins = [_edges(text) for text in edges]
     bins = bins * len(histograms) if len(bins) == 1 else bins
-    with _plain_errors(), _status("computing"):
+    with plain_errors(), status("computing"):
         from securecomp import sums as protocols
         from securecomp.statistics import (
             Count,
@@ -286,10 +265,10 @@ def hospitals(servers: str) -> None:
     """54 hospitals count stays and deaths; 4 hospitals repeat a published trial."""
     if servers != "all" and not servers.isdecimal():
         raise click.BadParameter(f'a number or "all", not {servers!r}', param_hint="--servers")
-    with _plain_errors():
+    with plain_errors():
         from securecomp import demos
 
-        with _status("computing"):
+        with status("computing"):
             parts = demos.hospitals("all" if servers == "all" else int(servers))
         console = _console()
         for part in parts:

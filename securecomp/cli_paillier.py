@@ -1,0 +1,185 @@
+"""`securecomp paillier`: tables that are encrypted, mailed around, and added unopened."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from securecomp.console import plain_errors, status
+
+_PATH = click.Path(path_type=Path)
+_WORTH_PROCESSES = 128  # ciphertexts; starting a process and its table takes a second
+
+
+@click.group(name="paillier")
+def paillier() -> None:
+    """Encrypt tables under one key, add them without opening, decrypt the total.
+
+    \b
+    The key holder:   securecomp paillier keygen consortium
+    Each hospital:    securecomp paillier encrypt consortium.pub stays.csv --bound 100000 -o a.enc
+    The aggregator:   securecomp paillier add consortium.pub a.enc b.enc c.enc -o total.enc
+    The key holder:   securecomp paillier decrypt consortium.key total.enc -o total.csv
+    """  # noqa: D301 - the escape is click's mark for "do not fold"
+
+
+@contextlib.contextmanager
+def _progress(text: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on a terminal, once the work has taken two seconds."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=None, visible=False)
+        start = time.monotonic()
+
+        def update(done: int, total: int) -> None:
+            late = time.monotonic() - start > 2
+            bar.update(task, completed=done, total=total, visible=late)
+
+        yield update
+
+
+@paillier.command()
+@click.argument("name", type=_PATH)
+@click.option("--bits", default=3072, show_default=True, help="Length of the modulus.")
+def keygen(name: Path, bits: int) -> None:
+    """Draw a key: NAME.key, secret, and NAME.pub, to hand out."""
+    with plain_errors(), status("drawing primes"):
+        from securecomp.paillier import PrivateKey
+        from securecomp.paillier.files import write_secret
+
+        secret, public = name.with_name(f"{name.name}.key"), name.with_name(f"{name.name}.pub")
+        key = PrivateKey.generate(bits)
+        write_secret(secret, key.to_json())
+        public.write_text(key.public.to_json() + "\n", encoding="utf-8")
+    click.echo(f"{secret}: keep it secret; who has it decrypts everything")
+    click.echo(f"{public}: hand it out; key id {key.public.id.hex()[:16]}, compare it by phone")
+
+
+@paillier.command()
+@click.argument("key", type=_PATH)
+@click.argument("table", type=_PATH)
+@click.option("--bound", required=True, metavar="X", help="Largest absolute value of any cell.")
+@click.option("--decimals", default=0, show_default=True, help="Decimals of the cells.")
+@click.option("--column", "columns", multiple=True, metavar="COL", help="Encrypt this column.")
+@click.option("--label", "labels", multiple=True, metavar="COL", help="Keep this one in clear.")
+@click.option("--additions", default=1024, show_default=True, help="Tables that may be added up.")
+@click.option(
+    "--exponent",
+    type=click.Choice(["half", "full"]),
+    default="half",
+    show_default=True,
+    help="full: slower, no assumption beyond Paillier's.",
+)
+@click.option("-o", "--output", required=True, type=_PATH, help="Encrypted table to write.")
+def encrypt(
+    key: Path,
+    table: Path,
+    bound: str,
+    decimals: int,
+    columns: tuple[str, ...],
+    labels: tuple[str, ...],
+    additions: int,
+    exponent: str,
+    output: Path,
+) -> None:
+    """Encrypt a CSV TABLE under the public KEY.
+
+    All columns but the labels are encrypted, unless --column names some.
+    """
+    from decimal import Decimal, InvalidOperation
+
+    try:
+        largest = Decimal(bound)
+    except InvalidOperation:
+        raise click.BadParameter("expected a number", param_hint="--bound") from None
+    with plain_errors(), _progress("encrypting") as progress:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        from securecomp.core.fixedpoint import FixedPoint
+        from securecomp.paillier import Packing, files, vectors
+
+        public = files.read_public(key)
+        grid = FixedPoint.decimal(largest, decimals)
+        frame, integers = files.read_csv(table, columns, labels, grid)
+        count = Packing.plan(public, grid.limit, additions).ciphertexts(len(integers))
+        with contextlib.ExitStack() as stack:
+            # Fresh processes, not forks: a fork copies locks that other threads hold.
+            pool = (
+                stack.enter_context(ProcessPoolExecutor(mp_context=get_context("spawn")))
+                if count >= _WORTH_PROCESSES
+                else None
+            )
+            vector = vectors.encrypt(
+                public,
+                integers,
+                bound=grid.limit,
+                additions=additions,
+                exponent="full" if exponent == "full" else "half",
+                executor=pool,
+                progress=progress,
+            )
+        data = files.EncryptedTable(frame, vector, grid.scale).encode()
+        output.write_bytes(data)
+    click.echo(
+        f"{output}: {frame.rows} rows, {len(frame.columns)} columns, {count} ciphertexts, "
+        f"{len(data):,} bytes"
+    )
+
+
+@paillier.command()
+@click.argument("key", type=_PATH)
+@click.argument("tables", nargs=-1, required=True, type=_PATH)
+@click.option("-o", "--output", required=True, type=_PATH, help="Encrypted total to write.")
+def add(key: Path, tables: tuple[Path, ...], output: Path) -> None:
+    """Add encrypted TABLES without opening them."""
+    with plain_errors(), status("adding"):
+        from securecomp.errors import ParameterError
+        from securecomp.paillier import files
+
+        public = files.read_public(key)
+        if len({path.resolve() for path in tables}) < len(tables):
+            raise ParameterError("a file is named twice; its values would count twice")
+        read = []
+        for path in tables:
+            try:
+                read.append((str(path), files.decode_table(path.read_bytes(), public, str(path))))
+            except OSError as error:
+                raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+        total = files.add_tables(read)
+        # What leaves must not show which ciphertexts it was made of.
+        fresh = total.vector.rerandomised(exponent="full" if public.h_s is None else "half")
+        output.write_bytes(files.EncryptedTable(total.frame, fresh, total.scale).encode())
+    click.echo(f"{output}: the total of {len(tables)} tables")
+
+
+@paillier.command()
+@click.argument("key", type=_PATH)
+@click.argument("table", type=_PATH)
+@click.option(
+    "--minimum", default=2, show_default=True, help="Fewest tables whose total is decrypted."
+)
+@click.option("-o", "--output", required=True, type=_PATH, help="CSV file to write.")
+def decrypt(key: Path, table: Path, minimum: int, output: Path) -> None:
+    """Decrypt an encrypted TABLE with the private KEY."""
+    with plain_errors(), _progress("decrypting") as progress:
+        from securecomp.errors import ParameterError, ThresholdError
+        from securecomp.paillier import files, vectors
+
+        private = files.read_private(key)
+        try:
+            data = table.read_bytes()
+        except OSError as error:
+            raise ParameterError(f"{table}: cannot be read: {error.strerror}") from None
+        read = files.decode_table(data, private.public, str(table))
+        if read.vector.weight < minimum:
+            raise ThresholdError(
+                minimum, read.vector.weight, f"{table}: the total of too few tables"
+            )
+        values = vectors.decrypt(private, read.vector, progress=progress)
+        files.write_csv(output, read.frame, values, read.scale)
+    click.echo(f"{output}: the total of {read.vector.weight} tables, {read.frame.rows} rows")
