@@ -206,7 +206,8 @@ def randomisers(
         return
     if key.h_s is None:
         raise ParameterError(
-            'this key has no h_s; ask the key holder for one, or use exponent="full" (--exponent full)'
+            "this key has no h_s; ask the key holder for one, or take the full exponent "
+            '(exponent="full", --exponent full)'
         )
     bits = key.bits // 2
     size = -(-bits // 8)
