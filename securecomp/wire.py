@@ -220,7 +220,22 @@ def decode_body(data: Buffer, kind: type[M]) -> tuple[M, memoryview]:
     return message, view[start:]
 
 
-def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.BITS) -> Residues:
+def _words(vector: Vector, payload: memoryview, length: int, bits: int) -> Words:
+    if vector.length != length:
+        raise DecodeError(f"the vector has {vector.length} elements and {length} were agreed")
+    if vector.bits != bits or len(payload) != packed_size(length, bits):
+        raise DecodeError(f"the vector is not packed in {bits} bits an element")
+    words: Words = np.frombuffer(payload, "<u8")
+    padding = words.size * 64 - length * bits
+    if padding and int(words[-1]) >> (64 - padding):
+        raise DecodeError("the vector's padding is not zero")
+    return words
+
+
+_NOT_CANONICAL = "the vector has a residue that is not below the modulus"
+
+
+def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.BITS) -> Lanes:
     """Return the residues of a message's payload, shape (length,), each below 2^bits.
 
     With the field's 61 bits, each is below the modulus too. With 32 bits they are a view of the
@@ -230,19 +245,33 @@ def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.B
         DecodeError: Another length or width than expected, a residue that is not canonical, or
             padding that is not zero.
     """
-    if vector.length != length:
-        raise DecodeError(f"the vector has {vector.length} elements and {length} were agreed")
-    if vector.bits != bits or len(payload) != packed_size(length, bits):
-        raise DecodeError(f"the vector is not packed in {bits} bits an element")
-    words = np.frombuffer(payload, "<u8")
-    padding = words.size * 64 - length * bits
-    if padding and int(words[-1]) >> (64 - padding):
-        raise DecodeError("the vector's padding is not zero")
+    words = _words(vector, payload, length, bits)
     if bits == 32:
         return words.view("<u4")[:length]
     out = buffers.residues(length)
     if bits != field.BITS:
         kernels.unpack(words, bits, out)
     elif not kernels.unpack61(words, out):
-        raise DecodeError("the vector has a residue that is not below the modulus")
+        raise DecodeError(_NOT_CANONICAL)
     return out
+
+
+def add_packed(vector: Vector, payload: memoryview, acc: Residues) -> None:
+    """Add the field's residues in a message's payload to `acc`, shape (d,), in place.
+
+    Raises:
+        DecodeError: As `unpack`; `acc` is unchanged.
+    """
+    words = _words(vector, payload, acc.size, field.BITS)
+    block = np.empty(min(BLOCK, acc.size), np.uint64)
+    for start in range(0, acc.size, BLOCK):
+        part = acc[start : start + BLOCK]
+        added = block[: part.size]
+        if not kernels.unpack61(words[start * field.BITS // 64 :], added):
+            # Take back what was added so far: a refused message changes nothing.
+            for earlier in range(0, start, BLOCK):
+                part = acc[earlier : earlier + BLOCK]
+                kernels.unpack61(words[earlier * field.BITS // 64 :], block)
+                kernels.subtract(part, block, part)
+            raise DecodeError(_NOT_CANONICAL)
+        kernels.add(part, added, part)

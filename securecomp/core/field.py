@@ -96,12 +96,23 @@ def encode(
     raise RangeError(f"{what}: a value is beyond the bound {bound}; declare a larger one")
 
 
-def decode(residues: Residues, out: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
-    """Map residues back to the signed integers in [-(p-1)/2, (p-1)/2]."""
+def decode(
+    residues: Residues,
+    out: npt.NDArray[np.int64] | None = None,
+    *,
+    bound: int = LIMIT,
+    what: str = "values",
+) -> npt.NDArray[np.int64]:
+    """Map residues back to the signed integers in [-(p-1)/2, (p-1)/2].
+
+    Raises:
+        RangeError: An integer is beyond `bound`.
+    """
     flat = np.ascontiguousarray(residues)
     if out is None:
         out = np.empty(flat.shape, np.int64)
-    kernels.decode(flat.reshape(-1), out.reshape(-1))
+    if not kernels.decode(flat.reshape(-1), bound, out.reshape(-1)):
+        raise RangeError(f"{what}: a value is beyond the bound {bound}")
     return out
 
 

@@ -134,10 +134,15 @@ def encode(values, bound, out):  # type: ignore[no-untyped-def]
     return bad == _ZERO
 
 
-@_kernel(numba.void(RU, I))
-def decode(residues, out):  # type: ignore[no-untyped-def]
+@_kernel(boolean(RU, int64, I))
+def decode(residues, bound, out):  # type: ignore[no-untyped-def]
+    """Residues to signed integers; false if any is beyond +-bound."""
+    bad = _ZERO
     for i in range(residues.size):
-        out[i] = _signed(residues[i])
+        v = _signed(residues[i])
+        bad |= np.uint64(v > bound) | np.uint64(v < -bound)
+        out[i] = v
+    return bad == _ZERO
 
 
 # Masks. Each takes the low 61 bits of a random word; a word whose low bits are all ones equals p,

@@ -72,14 +72,14 @@ class _Adder(SessionRole):
     _total: Residues | None = None
 
     def _add(self, sender: str, vector: wire.Vector, payload: memoryview) -> None:
+        length = self._session.layout.length
         try:
-            residues = wire.unpack(vector, payload, self._session.layout.length)
+            if self._total is None:
+                self._total = wire.unpack(vector, payload, length)
+            else:
+                wire.add_packed(vector, payload, self._total)
         except DecodeError as error:
             raise RemoteProtocolError(sender, str(error)) from None
-        if self._total is None:
-            self._total = residues
-        else:
-            field.add(self._total, residues, out=self._total)
 
     def _take_total(self) -> Residues:
         total, self._total = self._total, None
@@ -267,13 +267,15 @@ class Receiver(_Adder):
                 f"receiver {self.name!r}: no sum of server {', '.join(missing)}; all are needed"
             )
         residues = self._take_total()
-        total = field.decode(residues, buffers.residues(residues.size).view(np.int64))
+        out = buffers.residues(residues.size).view(np.int64)
         largest = self._session.layout.bound * len(self._session.contributors)
-        if total.size and max(int(total.max()), -int(total.min())) > largest:
+        try:
+            total = field.decode(residues, out, bound=largest)
+        except RangeError:
             self.state = State.ABORTED
             raise RangeError(
                 "the total is beyond what the agreed bounds allow: a party did not keep to the "
                 "protocol, and additive sharing cannot say which"
-            )
+            ) from None
         self.state = following
         return total
