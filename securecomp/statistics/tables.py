@@ -167,7 +167,7 @@ class Table:
         dtype = series.dtype
         declared: tuple[Level, ...] | None = None
         if dtype == nw.Enum or dtype == nw.Categorical:
-            declared = tuple(series.cat.get_categories().to_list()) if dtype == nw.Enum else None
+            declared = tuple(dtype.categories) if isinstance(dtype, nw.Enum) else None
             series = series.cast(nw.String)
         if self.rows == 0:
             return Categories((), np.zeros(0, np.int64), declared)

@@ -1,0 +1,91 @@
+"""The command line: run cases, list them, or print the table of a run."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks import cases, peers, runner
+from benchmarks.table import markdown
+
+_EPILOG = """\
+`python -m benchmarks table FILE` prints the Markdown table of a run.
+A peer runs in an environment of its own, outside this repository:
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; return 1 if a case gave a wrong result or broke, else 0."""
+    if arguments[:1] == ["table"]:
+        return _table(arguments[1:])
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        chosen = cases.chosen(options.case)
+    except KeyError as error:
+        parser.error(f"there is no case {error}; --list shows them")
+    if options.list:
+        print("\n".join(f"{case.name:24} {case.title}" for case in chosen))
+        return 0
+    if options.json and not options.json.parent.is_dir():
+        parser.error(f"--json: there is no folder {options.json.parent}")
+    report = runner.run(
+        chosen,
+        quick=options.quick,
+        with_peers=options.peers or bool(options.peer_python),
+        interpreters=dict(options.peer_python),
+    )
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+        options.json.with_suffix(".md").write_text(markdown(report))
+    else:
+        print(markdown(report))
+    return 1 if runner.failures(report) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Secure against plaintext, side by side. Run it from the repository's root.",
+        epilog=_EPILOG + "\n".join(f"  {peer.name}: {peer.advice}" for peer in peers.PEERS),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "case", nargs="*", help='a name, or its first part, such as "sum"; all by default'
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the run to FILE and its table beside it"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, few rounds, no judgement"
+    )
+    parser.add_argument("--peers", action="store_true", help="run the peers too")
+    parser.add_argument(
+        "--peer-python",
+        action="append",
+        default=[],
+        type=_interpreter,
+        metavar="NAME=PATH",
+        help="the Python of a peer's environment; or set "
+        + ", ".join(peer.variable for peer in peers.PEERS),
+    )
+    parser.add_argument("--list", action="store_true", help="list the cases")
+    return parser
+
+
+def _interpreter(text: str) -> tuple[str, str]:
+    name, _, path = text.partition("=")
+    if not path or name not in {peer.name for peer in peers.PEERS}:
+        raise argparse.ArgumentTypeError(f"expected NAME=PATH with a known peer, not {text!r}")
+    return name, path
+
+
+def _table(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks table")
+    parser.add_argument("file", type=Path, help="the JSON of a run")
+    print(markdown(json.loads(parser.parse_args(arguments).file.read_text())), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,81 @@
+"""The AES floor: how long it takes to have the keystream in memory, and nothing else.
+
+CTR is the yardstick; GCM, whose keystream the library uses, is the faster code in OpenSSL.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+CTR = "AES-256-CTR"
+GCM = "AES-256-GCM"
+_PIECE = 1 << 18
+"""Bytes at once, faster than one long pass."""
+_TAG = 16
+
+
+def floors(vectors: int, size: int, threads: int = 1) -> dict[str, Callable[[], None]]:
+    """Return functions that make the keystream of some vectors.
+
+    Args:
+        vectors: How many, each under a key of its own.
+        size: Bytes of each.
+        threads: Among how many threads the vectors are divided; `cryptography` leaves the GIL.
+    """
+    return {
+        CTR: _divided(_ctr, vectors, size, threads),
+        GCM: _divided(_gcm, vectors, size, threads),
+    }
+
+
+def _divided(
+    stream: Callable[[int, int], Callable[[], None]], vectors: int, size: int, threads: int
+) -> Callable[[], None]:
+    shares = [vectors // threads + (i < vectors % threads) for i in range(threads)]
+    work = [stream(share, size) for share in shares if share]
+    if len(work) == 1:
+        return work[0]
+
+    def run() -> None:
+        # Fresh threads, as the library starts them: the system spreads new threads over the cores
+        # and may leave old ones, that slept, together on one.
+        with ThreadPoolExecutor(len(work)) as pool:
+            for future in [pool.submit(function) for function in work]:
+                future.result()
+
+    return run
+
+
+def _pieces(size: int) -> list[tuple[int, int]]:
+    return [(start, min(start + _PIECE, size)) for start in range(0, size, _PIECE)]
+
+
+def _ctr(vectors: int, size: int) -> Callable[[], None]:
+    zeros, out = np.zeros(_PIECE, np.uint8), np.empty(size + _TAG, np.uint8)
+    keys, pieces = [os.urandom(32) for _ in range(vectors)], _pieces(size)
+
+    def run() -> None:
+        for key in keys:
+            encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+            for start, stop in pieces:
+                encryptor.update_into(zeros[: stop - start], out[start : stop + _TAG])
+
+    return run
+
+
+def _gcm(vectors: int, size: int) -> Callable[[], None]:
+    zeros, out = np.zeros(_PIECE, np.uint8), np.empty(size + _TAG, np.uint8)
+    keys, pieces = [os.urandom(32) for _ in range(vectors)], _pieces(size)
+
+    def run() -> None:
+        for key in keys:
+            cipher = AESGCM(key)
+            for index, (start, stop) in enumerate(pieces):
+                nonce = index.to_bytes(12, "big")
+                cipher.encrypt_into(nonce, zeros[: stop - start], None, out[start : stop + _TAG])
+
+    return run

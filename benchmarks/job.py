@@ -1,0 +1,91 @@
+"""What is measured: a case, the job that it builds, and the target that it must meet."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class WrongResultError(Exception):
+    """A job computed something else than it should; it gets no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A ratio that must be met.
+
+    Attributes:
+        text: The promise in words.
+        limit: Largest ratio that keeps it.
+        floor: Which of the job's floors the ratio refers to; empty for the plaintext.
+    """
+
+    text: str
+    limit: float
+    floor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What crossed the network, counted by the library."""
+
+    bytes_per_party: int
+    bytes_total: int
+    rounds: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The same work in plaintext and under encryption, on data that are ready.
+
+    Attributes:
+        sizes: What describes the work.
+        plain: The plaintext side.
+        secure: The secure side; it takes what `setup` returned, None if there is none.
+        check: Takes both results, returns the numeric error, raises `WrongResultError`.
+        setup: What is done once before the secure work, such as drawing long-term keys.
+        floors: Work that no implementation of the secure side can avoid, by name.
+        cost: What the secure side sent, from what `setup` and `secure` returned.
+        seconds: Reads the online time from a result that clocks itself, because the call also
+            does work that does not belong to the job.
+        note: What a reader must know to judge the ratio.
+    """
+
+    sizes: Mapping[str, int]
+    plain: Callable[[], Any]
+    secure: Callable[[Any], Any]
+    check: Callable[[Any, Any], float]
+    setup: Callable[[], Any] | None = None
+    floors: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    cost: Callable[[Any, Any], Cost] | None = None
+    seconds: Callable[[Any], float] | None = None
+    note: str = ""
+
+    def prepare(self) -> Any:
+        """Do the set-up, if there is any."""
+        return None if self.setup is None else self.setup()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A job that can be built in several sizes.
+
+    Attributes:
+        name: Unique; parts are separated by "/".
+        title: One line.
+        build: Makes the job of a size, with its data.
+        size: The size that is reported.
+        quick: The size of a quick run.
+        tiny: A size that only loads the code.
+        target: What the job must meet at `size`.
+        series: For growth: which of the job's sizes varies.
+    """
+
+    name: str
+    title: str
+    build: Callable[[int], Job]
+    size: int
+    quick: int
+    tiny: int
+    target: Target | None = None
+    series: str = ""

