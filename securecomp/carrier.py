@@ -19,6 +19,8 @@ Vector = npt.NDArray[np.int64]
 Inputs = Mapping[str, Callable[[], npt.ArrayLike]]
 """Each contributor's name, and how it reads its vector."""
 
+HOSPITAL_LEARNS = "the result if it receives it, and what that implies beside its own data"
+
 
 class Carrier(Protocol):
     """Brings messages, and has the keys of the parties that run here."""

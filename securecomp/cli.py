@@ -6,7 +6,7 @@ Nothing heavy is imported before a command needs it, so that `--help` answers at
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
@@ -16,6 +16,7 @@ from securecomp.console import plain_errors, status
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from securecomp.secagg import Security
     from securecomp.statistics import Column, Result, Statistic
 
 
@@ -48,6 +49,14 @@ def _levels(text: str) -> list[str | int]:
         return [int(cell) for cell in cells]
     except ValueError:
         return list(cells)
+
+
+def _servers(text: str) -> int | Literal["all"]:
+    if text == "all":
+        return "all"
+    if not text.isdecimal():
+        raise click.BadParameter(f'a number or "all", not {text!r}', param_hint="--servers")
+    return int(text)
 
 
 def _edges(text: str) -> tuple[float, ...]:
@@ -101,13 +110,9 @@ def _columns(
 @click.option(
     "--security",
     type=click.Choice(["semi-honest", "active"]),
-    default="semi-honest",
-    show_default=True,
-    help="Masking: against which server.",
+    help="Masking: against which server.  [default: semi-honest]",
 )
-@click.option(
-    "--servers", default="3", show_default=True, metavar="N|all", help="Who computes (sharing)."
-)
+@click.option("--servers", metavar="N|all", help="Sharing: who computes.  [default: 3]")
 @click.option(
     "--missing",
     type=click.Choice(["error", "drop"]),
@@ -132,8 +137,8 @@ def stats(
     crosstabs: tuple[tuple[str, str], ...],
     by: str | None,
     protocol: str,
-    security: str,
-    servers: str,
+    security: str | None,
+    servers: str | None,
     missing: str,
     bound: tuple[str, ...],
     decimals: tuple[str, ...],
@@ -155,8 +160,7 @@ def stats(
         raise click.UsageError("give --edges once, or once for each --histogram")
     if edges and not histograms:
         raise click.UsageError("--edges needs a --histogram")
-    if servers != "all" and not servers.isdecimal():
-        raise click.BadParameter(f'a number or "all", not {servers!r}', param_hint="--servers")
+    computing = None if servers is None else _servers(servers)
     bins = [_edges(text) for text in edges]
     bins = bins * len(histograms) if len(bins) == 1 else bins
     with plain_errors(), status("computing"):
@@ -193,8 +197,8 @@ def stats(
             ),
             protocol=protocols.protocol(
                 protocol,
-                servers="all" if servers == "all" else int(servers),
-                security="active" if security == "active" else "semi-honest",
+                servers=computing,
+                security=cast("Security | None", security),
             ),
             missing="drop" if missing == "drop" else "error",
             sources={name: str(path) for name, path in sites.items()},
@@ -263,13 +267,12 @@ def demo() -> None:
 )
 def hospitals(servers: str) -> None:
     """54 hospitals count stays and deaths; 4 hospitals repeat a published trial."""
-    if servers != "all" and not servers.isdecimal():
-        raise click.BadParameter(f'a number or "all", not {servers!r}', param_hint="--servers")
+    computing = _servers(servers)
     with plain_errors():
         from securecomp import demos
 
         with status("computing"):
-            parts = demos.hospitals("all" if servers == "all" else int(servers))
+            parts = demos.hospitals(computing)
         console = _console()
         for part in parts:
             console.print(part)

@@ -42,11 +42,18 @@ class RemoteProtocolError(ProtocolError):
 
     Attributes:
         sender: Name of the party whose message was refused.
+        authenticated: Whether the message was proved to be this party's. If not, anybody could
+            have sent it in its name: blame nobody.
     """
 
-    def __init__(self, sender: str, reason: str) -> None:
-        super().__init__(f"{sender}: {reason}")
+    def __init__(self, sender: str, reason: str, authenticated: bool = True) -> None:
+        # As given, so that the error can be copied and sent.
+        super().__init__(sender, reason, authenticated)
         self.sender = sender
+        self.authenticated = authenticated
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {self.args[1]}"
 
 
 class ThresholdError(ProtocolError):
@@ -58,9 +65,12 @@ class ThresholdError(ProtocolError):
     """
 
     def __init__(self, needed: int, got: int, reason: str) -> None:
-        super().__init__(f"{reason} ({got} of at least {needed})")
+        super().__init__(needed, got, reason)
         self.needed = needed
         self.got = got
+
+    def __str__(self) -> str:
+        return f"{self.args[2]} ({self.got} of at least {self.needed})"
 
 
 class BudgetError(SecureCompError):

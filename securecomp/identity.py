@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from securecomp import wire
+from securecomp import publickey, wire
 from securecomp.core import buffers, prg
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
@@ -30,9 +30,8 @@ from securecomp.errors import AuthenticationError, DecodeError, KeyMismatchError
 from securecomp.session import Session
 
 SECRET_BYTES = 32
-PUBLIC_BYTES = 64
+PUBLIC_BYTES = publickey.BYTES
 SIGNATURE_BYTES = 64
-_POINT_BYTES = 32
 _SALT_BYTES = 32
 _TAG_BYTES = 16
 _NONCE = bytes(12)  # the key is used once: a fresh salt makes a fresh key
@@ -43,9 +42,10 @@ class Identity:
     """A party's long-term secret key. Shows no secret in its `repr`."""
 
     def __init__(self, secret: bytes) -> None:
-        """Take 32 secret bytes, as `secret` of another instance returned them."""
+        """Take 32 secret bytes, as `export` of another instance returned them."""
         if len(secret) != SECRET_BYTES:
             raise KeyMismatchError(f"a secret key has {SECRET_BYTES} bytes, not {len(secret)}")
+        self._secret = bytes(secret)
         self._key = X25519PrivateKey.from_private_bytes(prg.derive(secret, "identity x25519"))
         self._signing = Ed25519PrivateKey.from_private_bytes(prg.derive(secret, "identity ed25519"))
         self._shared: dict[bytes, bytes] = {}
@@ -59,6 +59,10 @@ class Identity:
         """Draw a new identity."""
         return cls(entropy(SECRET_BYTES))
 
+    def export(self) -> bytes:
+        """Return the 32 secret bytes, to be kept where nobody else reads."""
+        return self._secret
+
     def shared(self, peer: bytes) -> bytes:
         """Return the Diffie-Hellman secret with a peer's public key, computed once a peer.
 
@@ -67,9 +71,8 @@ class Identity:
         """
         secret = self._shared.get(peer)
         if secret is None:
-            if len(peer) != PUBLIC_BYTES:
-                raise KeyMismatchError(f"a public key has {PUBLIC_BYTES} bytes, not {len(peer)}")
-            secret = self._shared[peer] = exchange(self._key, peer[:_POINT_BYTES])
+            publickey.check(peer, "a peer")
+            secret = self._shared[peer] = exchange(self._key, publickey.halves(peer)[0])
         return secret
 
     def sign(self, purpose: str, *context: bytes | str | int) -> bytes:
@@ -106,9 +109,11 @@ def verify(
 
     Raises:
         AuthenticationError: It is not this party's signature on this statement.
+        KeyMismatchError: The public key is none.
     """
+    publickey.check(public, signer)
     try:
-        Ed25519PublicKey.from_public_bytes(public[_POINT_BYTES:]).verify(
+        Ed25519PublicKey.from_public_bytes(publickey.halves(public)[1]).verify(
             signature, prg.join("signature", purpose, *context)
         )
     except (InvalidSignature, ValueError):
@@ -153,12 +158,25 @@ def seal(
 
 
 def open_sealed(
-    identity: Identity, session: Session, agreement: bytes, data: wire.Buffer, recipient: str
+    identity: Identity,
+    session: Session,
+    agreement: bytes,
+    data: wire.Buffer,
+    recipient: str,
+    largest: int | None = None,
 ) -> tuple[wire.Header, memoryview]:
     """Verify a sealed message and return its header and body. Nothing is parsed before.
 
+    Args:
+        identity: The recipient's keys.
+        session: Of which round the message must be.
+        agreement: `session.agreement`, computed once.
+        data: The message.
+        recipient: Who opens it.
+        largest: Bytes of the largest body; by default `session.largest_message`.
+
     Raises:
-        DecodeError: Not a message.
+        DecodeError: Not a message, or larger than any of the session.
         RemoteProtocolError: Of another session, round or agreement, or not for us.
         AuthenticationError: Not made by the party that it names, or changed on the way.
     """
@@ -167,6 +185,8 @@ def open_sealed(
     size = len(body) - _SALT_BYTES - _TAG_BYTES
     if size < 0:
         raise DecodeError("the sealed body is cut off")
+    if size > (session.largest_message if largest is None else largest):
+        raise DecodeError(f"a message of {len(body)} bytes is larger than any of this session")
     salt = body[:_SALT_BYTES]
     plain = buffers.take(size).data
     try:

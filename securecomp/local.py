@@ -118,10 +118,10 @@ def secure_sum(
     vectors: Mapping[str, npt.ArrayLike],
     *,
     bound: Number,
-    decimals: int = 0,
+    decimals: int | None = None,
     bits: int | None = None,
     protocol: sums.SumProtocol | str = "sharing",
-    servers: int | Literal["all"] = 3,
+    servers: int | Literal["all"] | None = None,
     receivers: tuple[str, ...] | None = None,
     entropy: Entropy = entropy_.system,
 ) -> SecureSum:
@@ -130,19 +130,27 @@ def secure_sum(
     Args:
         vectors: Party name to numbers, all of one shape.
         bound: Largest absolute value of any element. Public.
-        decimals: Decimals of the values; the sum is exact.
+        decimals: Decimals of the values, by default 0; the sum is exact.
         bits: Instead of `decimals`: round to multiples of 2^-bits.
         protocol: A protocol or its name.
-        servers: For `sharing`: number of servers, or "all".
+        servers: For `sharing`: number of servers, by default 3, or "all".
         receivers: Who gets the result; by default every party.
-        entropy: Source of all randomness.
+        entropy: Source of all randomness. With vectors of 65,536 elements and more several
+            threads call it.
 
     Raises:
         ParameterError: Different shapes, not numbers.
         RangeError: A value is beyond the bound or off the grid; it names the party.
         ThresholdError: Fewer than two parties.
     """
-    grid = FixedPoint.decimal(bound, decimals) if bits is None else FixedPoint.binary(bound, bits)
+    if bits is not None and decimals is not None:
+        raise ParameterError("give decimals or bits, not both")
+    if isinstance(receivers, str):
+        raise ParameterError(f"receivers are several names, not one text: {receivers!r}")
+    if bits is None:
+        grid = FixedPoint.decimal(bound, decimals or 0)
+    else:
+        grid = FixedPoint.binary(bound, bits)
     scheme = sums.protocol(protocol, servers=servers) if isinstance(protocol, str) else protocol
     encoded = {name: grid.encode(values, name) for name, values in vectors.items()}
     shapes = {name: array.shape for name, array in encoded.items()}

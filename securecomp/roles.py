@@ -4,7 +4,8 @@ A role takes messages and returns messages. It opens no socket, reads no clock a
 thread. What it may do in which state is one literal table; everything else is refused.
 """
 
-from collections.abc import Collection
+import contextlib
+from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import ClassVar, NoReturn
 
@@ -12,7 +13,13 @@ from securecomp import identity as identity_
 from securecomp import wire
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.errors import LocalProtocolError, ParameterError, RemoteProtocolError
+from securecomp.errors import (
+    DecodeError,
+    KeyMismatchError,
+    LocalProtocolError,
+    ParameterError,
+    RemoteProtocolError,
+)
 from securecomp.identity import Identity
 from securecomp.session import Session
 
@@ -62,6 +69,15 @@ class Role:
                 f"{self.state.value}"
             ) from None
 
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Abort if something breaks while secrets are taken out: no second call may go on."""
+        try:
+            yield
+        except BaseException:
+            self.abort()
+            raise
+
     def abort(self) -> None:
         """Drop the secrets and stop. Allowed in every state."""
         self._drop()
@@ -94,6 +110,10 @@ class SessionRole(Role):
         super().__init__(name, start)
         if name not in among:
             raise ParameterError(f"{name!r} is not a {type(self).__name__} of this session")
+        if session.keys[name] != identity.public:
+            raise KeyMismatchError(
+                f"the identity given is not that of {name!r} in this session; use its own"
+            )
         self._identity = identity
         self._entropy = entropy
         self._join(session)
@@ -101,6 +121,10 @@ class SessionRole(Role):
     def _join(self, session: Session) -> None:
         self._session = session
         self._agreement = session.agreement
+
+    def _largest(self) -> int:
+        """Return the bytes of the largest message that this role can get."""
+        return self._session.largest_message
 
     def _seal(self, kind: int, body: wire.Bytes, recipient: str) -> wire.Buffer:
         header = self._session.header(kind, self.name, recipient, self._agreement)
@@ -125,11 +149,11 @@ class SessionRole(Role):
             Sender, message and payload.
 
         Raises:
-            DecodeError, AuthenticationError: Not a well-formed message of the party it names.
-            RemoteProtocolError: Not this party's to send here, or sent before.
+            DecodeError, AuthenticationError: Not a message of the party it names.
+            RemoteProtocolError: Not this party's to send here, sent before, or malformed.
         """
         header, body = identity_.open_sealed(
-            self._identity, self._session, self._agreement, data, self.name
+            self._identity, self._session, self._agreement, data, self.name, self._largest()
         )
         if header.kind != kind.KIND or header.sender not in expected:
             raise RemoteProtocolError(
@@ -139,4 +163,7 @@ class SessionRole(Role):
             raise RemoteProtocolError(
                 header.sender, "this message was received before; a duplicate or a replay"
             )
-        return header.sender, *wire.decode_body(body, kind)
+        try:
+            return header.sender, *wire.decode_body(body, kind)
+        except DecodeError as error:
+            raise RemoteProtocolError(header.sender, str(error)) from None

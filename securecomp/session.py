@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from securecomp import wire
+from securecomp import publickey, wire
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError, RangeError, RemoteProtocolError, ThresholdError
@@ -32,6 +32,10 @@ class Layout(msgspec.Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for what, value in (("length", self.length), ("bound", self.bound)):
+            # numpy's integers would wrap where headroom is computed.
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ParameterError(f"a layout's {what} is a plain integer, not {value!r}")
         if not 0 <= self.length <= wire.MAX_ELEMENTS:
             raise ParameterError(f"a vector has 0 to {wire.MAX_ELEMENTS} elements")
         if self.bound < 0:
@@ -82,40 +86,34 @@ class Session(msgspec.Struct, frozen=True):
         terms: Mapping[str, int] | None = None,
         entropy: Entropy = entropy_.system,
     ) -> "Session":
-        """Draw a session id and check that the parties and the sum make sense.
+        """Draw a session id and agree. How a session is made does not matter: all are checked.
+
+        Args:
+            protocol: Name of the protocol and its variant.
+            contributors: Who puts a vector in.
+            servers: Who computes.
+            receivers: Who gets the result.
+            keys: Public keys of at least these parties.
+            layout: What is summed.
+            limit: The largest absolute total that the protocol returns exactly.
+            minimum_servers: Fewest servers that protect the contributors.
+            terms: The protocol's own parameters.
+            entropy: Source of the id.
 
         Raises:
-            ParameterError: A party named twice in one role or without a key.
+            ParameterError: A party named twice in one role, without a key, or with another's.
+            KeyMismatchError: A key that is none.
             ThresholdError: Fewer than two contributors, or too few servers.
             RangeError: The sum could pass `limit`.
         """
-        if len(contributors) < 2:
-            raise ThresholdError(
-                2, len(contributors), "a sum over one party is that party's own value"
-            )
         if len(servers) < minimum_servers:
             raise ThresholdError(
                 minimum_servers, len(servers), "one server alone would see every value"
             )
-        if not receivers:
-            raise ThresholdError(1, 0, "nobody receives the result")
-        for role, names in (
-            ("contributor", contributors),
-            ("server", servers),
-            ("receiver", receivers),
-        ):
-            for name in names:
-                wire.check_name(name)
-                if names.count(name) > 1:
-                    raise ParameterError(f"{name!r} is named twice as {role}; names are unique")
-                if name not in keys:
-                    raise ParameterError(f"{role} {name!r} has no public key in this session")
-        if layout.bound * len(contributors) > limit:
-            raise RangeError(
-                f"{len(contributors)} contributors with values up to {layout.bound} could pass "
-                f"the largest exact total {limit}; use a smaller bound"
-            )
-        parties = {*contributors, *servers, *receivers}
+        for names in (contributors, servers, receivers):
+            if isinstance(names, str):
+                raise ParameterError(f"expected several names, got one text: {names!r}")
+        parties = {wire.check_name(n) for n in (*contributors, *servers, *receivers)}
         return cls(
             protocol,
             entropy(ID_BYTES),
@@ -123,16 +121,57 @@ class Session(msgspec.Struct, frozen=True):
             tuple(contributors),
             tuple(servers),
             tuple(receivers),
-            {name: keys[name] for name in sorted(parties)},
+            {name: keys[name] for name in sorted(parties) if name in keys},
             layout,
             limit,
             dict(terms or {}),
         )
 
+    def __post_init__(self) -> None:
+        if len(self.id) != ID_BYTES or not 0 <= self.round < 1 << 32:
+            raise ParameterError(f"a session has an id of {ID_BYTES} bytes and a round from 0")
+        if len(self.contributors) < 2:
+            raise ThresholdError(
+                2, len(self.contributors), "a sum over one party is that party's own value"
+            )
+        if not self.servers:
+            raise ThresholdError(1, 0, "nobody computes")
+        if not self.receivers:
+            raise ThresholdError(1, 0, "nobody receives the result")
+        for role, names in (
+            ("contributor", self.contributors),
+            ("server", self.servers),
+            ("receiver", self.receivers),
+        ):
+            seen: set[str] = set()
+            for name in names:
+                wire.check_name(name)
+                if name in seen:
+                    raise ParameterError(f"{name!r} is named twice as {role}; names are unique")
+                if name not in self.keys:
+                    raise ParameterError(f"{role} {name!r} has no public key in this session")
+                seen.add(name)
+        self._check_keys()
+        if self.layout.bound * len(self.contributors) > self.limit:
+            raise RangeError(
+                f"{len(self.contributors)} contributors with values up to {self.layout.bound} "
+                f"could pass the largest exact total {self.limit}; use a smaller bound"
+            )
+
+    def _check_keys(self) -> None:
+        """Refuse keys that are none, and one key for two names: they would be one party."""
+        owners: dict[bytes, str] = {}
+        for name, key in self.keys.items():
+            publickey.check(key, name)
+            for half in publickey.halves(key):
+                if half in owners:
+                    raise ParameterError(
+                        f"{name!r} has a key of {owners[half]!r}; each party has its own"
+                    )
+                owners[half] = name
+
     def next(self, layout: Layout) -> "Session":
         """Return the same session's next round, with another layout."""
-        if layout.bound * len(self.contributors) > self.limit:
-            raise RangeError(f"the total could pass {self.limit}; use a smaller bound")
         return msgspec.structs.replace(self, round=self.round + 1, layout=layout)
 
     @property
@@ -154,6 +193,12 @@ class Session(msgspec.Struct, frozen=True):
             sorted(self.terms.items()),
         )
         return hashlib.sha256(msgspec.msgpack.encode(facts)).digest()
+
+    @property
+    def largest_message(self) -> int:
+        """Bytes that no message of a sum passes: a vector, and facts on every contributor."""
+        vector = wire.packed_size(self.layout.length + 1, 64)
+        return vector + 1024 * (len(self.contributors) + 1) + 4096
 
     def header(self, kind: int, sender: str, recipient: str, agreement: bytes) -> wire.Header:
         """Return the header of a message of this round."""
@@ -177,4 +222,5 @@ class Session(msgspec.Struct, frozen=True):
             reason = "takes no part in this session"
         else:
             return
-        raise RemoteProtocolError(header.sender, reason)
+        # Nothing is verified yet: anybody could have put the sender's name there.
+        raise RemoteProtocolError(header.sender, reason, authenticated=False)

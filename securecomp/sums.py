@@ -42,22 +42,29 @@ class SumProtocol(Protocol):
 
 
 def protocol(
-    name: str, *, servers: int | Literal["all"] = 3, security: Security = "semi-honest"
+    name: str,
+    *,
+    servers: int | Literal["all"] | None = None,
+    security: Security | None = None,
 ) -> SumProtocol:
     """Return a protocol by name.
 
     Args:
         name: "sharing", "masking" or "paillier".
-        servers: For sharing: how many compute, or "all".
-        security: For masking: "semi-honest" or "active".
+        servers: For sharing: how many compute (by default 3), or "all".
+        security: For masking: "semi-honest" (by default) or "active".
 
     Raises:
-        ParameterError: There is no such protocol; the message lists them.
+        ParameterError: There is no such protocol, or it does not take what was given.
     """
+    if servers is not None and name != "sharing":
+        raise ParameterError(f"servers is for sharing; {name} has its own")
+    if security is not None and name != "masking":
+        raise ParameterError(f"security is for masking, not for {name}")
     if name == "sharing":
-        return Sharing(servers)
+        return Sharing(3 if servers is None else servers)
     if name == "masking":
-        return Masking(security)
+        return Masking(security or "semi-honest")
     if name == "paillier":
         return Paillier()
     raise ParameterError(f"there is no protocol {name!r}; choose from: {', '.join(PROTOCOLS)}")

@@ -44,9 +44,12 @@ BLOCK = prg.BLOCK_WORDS
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """Base of all bodies. `KIND` is unique in the package."""
+    """Base of all bodies. `KIND` is unique in the package. No contents show in its `repr`."""
 
     KIND: ClassVar[int]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
 
 
 M = TypeVar("M", bound=Message)
@@ -74,13 +77,24 @@ class Header:
 
     def encode(self, body_length: int) -> bytes:
         """Return the header's bytes for a body of this length."""
+        for part, fits in (
+            ("session", len(self.session) == 16),
+            ("agreement", len(self.agreement) == 32),
+            ("kind", 0 <= self.kind < 1 << 8),
+            ("round", 0 <= self.round < 1 << 32),
+        ):
+            if not fits:
+                raise ParameterError(f"the header's {part} does not fit its place")
         fixed = _FIXED.pack(_MAGIC, VERSION, self.kind, self.session, self.round, self.agreement)
         names = b"".join(bytes([len(n)]) + n for n in (_name(self.sender), _name(self.recipient)))
         return fixed + names + _LENGTH.pack(body_length)
 
 
 def _name(name: str) -> bytes:
-    encoded = name.encode()
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"the name {name!r} is not UTF-8; rename it") from None
     if not 1 <= len(encoded) <= MAX_NAME_BYTES:
         raise ParameterError(
             f"the name {name[:20]!r}... must have 1 to {MAX_NAME_BYTES} bytes; shorten it"
@@ -96,10 +110,16 @@ def check_name(name: str) -> str:
     Raises:
         ParameterError: Empty, too long, or not printable.
     """
+    if not isinstance(name, str):
+        raise ParameterError(f"a party's name is text, not {name!r}")
     _name(name)
-    if not name.isprintable() or name != name.strip():
+    if not _presentable(name):
         raise ParameterError(f"the name {name!r} must be printable, without spaces around it")
     return name
+
+
+def _presentable(name: str) -> bool:
+    return name.isprintable() and name == name.strip()
 
 
 def split_header(data: Buffer) -> tuple[Header, memoryview, memoryview]:
@@ -129,6 +149,8 @@ def split_header(data: Buffer) -> tuple[Header, memoryview, memoryview]:
             names.append(str(view[position + 1 : end], "utf-8"))
         except UnicodeDecodeError:
             raise DecodeError("a party's name is not UTF-8") from None
+        if not _presentable(names[-1]):
+            raise DecodeError("a party's name is not one that a party can have")
         position = end
     start = position + _LENGTH.size
     if len(view) < start:

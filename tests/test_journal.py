@@ -9,7 +9,6 @@ import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sharing.cast import bug
 
 from securecomp import journal
 from securecomp.errors import LocalProtocolError
@@ -95,7 +94,6 @@ def test_the_file_and_its_folder_are_on_disk_before_spend_returns(tmp_path, monk
     assert synced == []
 
 
-@bug("a new folder's own entry may be lost with the power, and all its marks with it")
 @needs_proc
 def test_a_new_folder_is_on_disk_too(tmp_path, monkeypatch):
     synced = watched(monkeypatch)
@@ -103,7 +101,6 @@ def test_a_new_folder_is_on_disk_too(tmp_path, monkeypatch):
     assert {str(tmp_path / "new"), str(tmp_path)} <= set(synced)
 
 
-@bug("a relative folder is another one after a change of directory")
 def test_a_journal_stays_where_it_is(tmp_path, monkeypatch):
     for place in ("one", "two"):
         (tmp_path / place / "marks").mkdir(parents=True)

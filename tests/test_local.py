@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sharing.cast import bug, stream
+from sharing.cast import stream
 
 from securecomp import local
 from securecomp.core import field
@@ -226,25 +226,22 @@ def test_receivers(recorded):
     assert result.transcript.received["north"] == 0
 
 
-@bug("an empty tuple of receivers means everybody")
 def test_no_receivers():
     with pytest.raises(ThresholdError, match="nobody receives the result"):
         secure_sum(THREE, bound=100, receivers=())
 
 
-@bug("a text is taken as a list of letters")
 def test_a_receiver_that_is_not_in_a_tuple(recorded):
     with pytest.raises(ParameterError, match="receivers"):
         recorded(THREE, bound=100, receivers="AB")
 
 
-@bug("the decimals are forgotten")
 def test_two_grids_at_once():
     with pytest.raises(ParameterError, match="decimals"):
         secure_sum(THREE, bound=100, decimals=2, bits=10)
 
 
-@pytest.mark.parametrize("servers", [1, 0, True, 2.5, "many", None])
+@pytest.mark.parametrize("servers", [1, 0, True, 2.5, "many"])
 def test_servers_that_cannot_be(servers):
     with pytest.raises(ParameterError, match="servers"):
         secure_sum(THREE, bound=100, servers=servers)
@@ -307,9 +304,10 @@ def packed(length):
     return -(-61 * length // 64) * 8
 
 
-def body(length=None):
-    """Bytes of a body: a seed, or a vector of fewer than 128 elements."""
-    return 40 if length is None else 8 + packed(length)
+def body(length=None, mark=16):
+    """Bytes of a body: a mark, and a seed or a vector of fewer than 128 elements."""
+    facts = 4 + 1 + 2 + mark + (2 + 32 if length is None else 3)
+    return -(-facts // 8) * 8 + (0 if length is None else packed(length))
 
 
 def sealed(sender, recipient, size):
@@ -351,7 +349,7 @@ def test_the_bytes_are_those_of_the_format(recorded, servers):
     for server in computing:
         for name in names:
             if server != name:
-                want[server] += sealed(server, name, body(length))
+                want[server] += sealed(server, name, body(length, mark=32))
                 messages += 1
     assert result.transcript.sent == want
     assert result.transcript.messages == messages

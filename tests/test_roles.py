@@ -216,9 +216,6 @@ def test_a_part_in_the_session_is_not_every_part(cast):
         cast.server("north")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a role with a key that is not its own blames those who write to it"
-)
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_role_with_the_key_of_somebody_else(cast, kind):
     name = fresh(cast, kind).name

@@ -38,7 +38,10 @@ def take(size: int) -> npt.NDArray[np.uint8]:
             _pool.append(buffer)
         else:
             # Make room by forgetting what is free; what is in use stays alive by itself.
-            _pool[:] = [b for i, b in enumerate(_pool) if _references(i) > _FREE + 1]
+            used = [_references(index) > _FREE for index in range(len(_pool))]
+            _pool[:] = [b for b, keep in zip(_pool, used, strict=True) if keep]
+            if size + sum(b.size for b in _pool) <= LARGEST_POOL:
+                _pool.append(buffer)
         return buffer[:size]
 
 

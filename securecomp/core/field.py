@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.core import kernels
+from securecomp.core.fixedpoint import as_array
 from securecomp.errors import ParameterError, RangeError
 
 Residues = npt.NDArray[np.uint64]
@@ -37,14 +38,14 @@ def check(values: npt.ArrayLike, what: str = "values") -> Residues:
         ParameterError: Not integers.
         RangeError: A value is not in [0, p).
     """
-    array = np.asarray(values)
+    array = integers(values, what)
     if array.size == 0:
         return np.zeros(array.shape, np.uint64)
-    if array.dtype == object and all(isinstance(v, int) for v in array.flat):
+    if array.dtype == object:
         good = all(0 <= v < MODULUS for v in array.flat)
     elif array.dtype.kind in "iu":
         # A negative integer is a large uint64, so one comparison refuses both ends.
-        array = np.ascontiguousarray(array, np.uint64)
+        array = _contiguous(array, np.uint64)
         good = kernels.canonical(array.reshape(-1))
     else:
         raise ParameterError(
@@ -79,18 +80,17 @@ def encode(
     """
     if not 0 <= bound <= LIMIT:
         raise ParameterError(f"{what}: bound {bound} is not between 0 and (p-1)/2 = {LIMIT}")
-    array = np.asarray(values)
-    if out is None:
-        out = np.empty(array.shape, np.uint64)
+    array = integers(values, what)
+    out = _output(out, array.shape, np.uint64)
     if array.size == 0:
         return out
-    too_wide = array.dtype == np.uint64 and int(array.max()) > bound
-    if array.dtype == object and all(isinstance(v, int) for v in array.flat):
+    too_wide = array.dtype.kind == "u" and int(array.max()) > bound
+    if array.dtype == object:
         too_wide = any(abs(v) > bound for v in array.flat)
     elif array.dtype.kind not in "iub":
         raise ParameterError(f"{what}: expected integers, got {array.dtype}")
     if not too_wide:
-        flat = np.ascontiguousarray(array, np.int64).reshape(-1)
+        flat = _contiguous(array, np.int64).reshape(-1)
         if kernels.encode(flat, bound, out.reshape(-1)):
             return out
     raise RangeError(f"{what}: a value is beyond the bound {bound}; declare a larger one")
@@ -108,9 +108,8 @@ def decode(
     Raises:
         RangeError: An integer is beyond `bound`.
     """
-    flat = np.ascontiguousarray(residues)
-    if out is None:
-        out = np.empty(flat.shape, np.int64)
+    flat = _contiguous(residues, np.uint64)
+    out = _output(out, flat.shape, np.int64)
     if not kernels.decode(flat.reshape(-1), bound, out.reshape(-1)):
         raise RangeError(f"{what}: a value is beyond the bound {bound}")
     return out
@@ -122,21 +121,54 @@ def public(values: npt.ArrayLike, what: str = "constant") -> Residues:
     Raises:
         ParameterError: Not integers.
     """
-    array = np.asarray(values)
-    if array.dtype.kind not in "iub" and not (
-        array.dtype == object and all(isinstance(v, int) for v in array.flat)
-    ):
+    array = integers(values, what)
+    if array.size == 0:
+        return np.zeros(array.shape, np.uint64)
+    if array.dtype.kind not in "iubO":
         raise ParameterError(f"{what}: expected integers, got {array.dtype}")
-    reduced: Residues = np.mod(array.astype(object), MODULUS)
-    return np.asarray(reduced).astype(np.uint64)
+    return np.asarray(np.mod(array.astype(object), MODULUS)).astype(np.uint64)
+
+
+def integers(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
+    """Return an array; an object array holds Python ints only.
+
+    Raises:
+        ParameterError: An object that is no integer, or rows of different lengths.
+    """
+    array = as_array(values, what)
+    if array.dtype != object:
+        return array
+    if not all(isinstance(v, int | np.integer) for v in array.flat):
+        raise ParameterError(f"{what}: expected integers, got {np.asarray(values).dtype}")
+    out = np.empty(array.shape, object)
+    out.reshape(-1)[:] = [int(v) for v in array.flat]
+    return out
+
+
+def _contiguous(array: npt.NDArray[Any], kind: type) -> npt.NDArray[Any]:
+    # np.ascontiguousarray would make a vector of a scalar.
+    return np.asarray(array, kind, order="C")
+
+
+def _output(out: npt.NDArray[Any] | None, shape: tuple[int, ...], kind: type) -> npt.NDArray[Any]:
+    if out is None:
+        return np.empty(shape, kind)
+    if out.shape != shape or out.dtype != kind or not out.flags.c_contiguous:
+        raise ParameterError(
+            f"out must be contiguous, {np.dtype(kind)}, of shape {shape}; it is {out.dtype}, "
+            f"{out.shape}"
+        )
+    return out
 
 
 def _elementwise(kernel: Any, a: Residues, b: Residues, out: Residues | None) -> Residues:
     if a.shape != b.shape:
-        a, b = np.broadcast_arrays(a, b)
-    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
-    if out is None:
-        out = np.empty(a.shape, np.uint64)
+        try:
+            a, b = np.broadcast_arrays(a, b)
+        except ValueError:
+            raise ParameterError(f"shapes {a.shape} and {b.shape} do not go together") from None
+    a, b = _contiguous(a, np.uint64), _contiguous(b, np.uint64)
+    out = _output(out, a.shape, np.uint64)
     kernel(a.reshape(-1), b.reshape(-1), out.reshape(-1))
     return out
 
@@ -160,7 +192,7 @@ def multiply(a: Residues, b: Residues, out: Residues | None = None) -> Residues:
     """Return a * b mod p. `out` must be contiguous and may be `a` or `b`."""
     if out is None and b.ndim == 0:
         out = np.empty(a.shape, np.uint64)
-        kernels.scale(np.ascontiguousarray(a).reshape(-1), b[()], out.reshape(-1))
+        kernels.scale(_contiguous(a, np.uint64).reshape(-1), b[()], out.reshape(-1))
         return out
     return _elementwise(kernels.multiply, a, b, out)
 
@@ -226,5 +258,5 @@ def matmul(a: Residues, b: Residues) -> Residues:
 
 def _digits(matrix: Residues) -> npt.NDArray[np.float64]:
     digits = np.empty((6, *matrix.shape))
-    kernels.digits(np.ascontiguousarray(matrix).reshape(-1), digits.reshape(6, matrix.size))
+    kernels.digits(_contiguous(matrix, np.uint64).reshape(-1), digits.reshape(6, matrix.size))
     return digits

@@ -6,9 +6,9 @@ half a unit. `Limbs` proves, before anything is sent, that so many terms of such
 without wrapping, and cuts wider integers into limbs that are summed apart.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,7 @@ from securecomp.errors import ParameterError, RangeError
 Integers = npt.NDArray[Any]
 """int64, or objects that are Python ints where int64 could be too small."""
 
+Mask = npt.NDArray[np.bool_]
 Number = int | float | Decimal | Fraction
 
 _EXACT = 1 << 53  # float64 holds every integer up to here
@@ -35,6 +36,10 @@ _MIN_WIDTH = 4
 @dataclass(frozen=True, slots=True)
 class FixedPoint:
     """A grid for real numbers: integer = value * scale, and |value| <= bound.
+
+    On a decimal grid a float that is no integer stands for the shortest decimal that rounds to it,
+    as it is printed, so that 0.1 is on the grid of one decimal; on a binary grid it stands for its
+    exact value.
 
     Attributes:
         bound: Largest absolute value, in the data's own unit. Public.
@@ -54,9 +59,8 @@ class FixedPoint:
             ParameterError: `bound` is not a finite number of at least 0, or `decimals` not in
                 [0, 22].
         """
-        if not 0 <= decimals <= 22:  # 10^22 is the last power of ten that float64 holds
-            raise ParameterError(f"decimals must be from 0 to 22, not {decimals}")
-        return cls(_bound(bound), 10**decimals, True)
+        # 10^22 is the last power of ten that float64 holds.
+        return cls(_bound(bound, True), 10 ** _whole(decimals, "decimals", 22), True)
 
     @classmethod
     def binary(cls, bound: Number, bits: int) -> "FixedPoint":
@@ -66,9 +70,7 @@ class FixedPoint:
             ParameterError: `bound` is not a finite number of at least 0, or `bits` not in
                 [0, 1000].
         """
-        if not 0 <= bits <= MAX_BITS:
-            raise ParameterError(f"bits must be from 0 to {MAX_BITS}, not {bits}")
-        return cls(_bound(bound), 1 << bits, False)
+        return cls(_bound(bound, False), 1 << _whole(bits, "bits", MAX_BITS), False)
 
     @property
     def limit(self) -> int:
@@ -97,80 +99,109 @@ class FixedPoint:
             RangeError: NaN, infinite, beyond the bound, or off an exact grid. The message names
                 the first position, never the value.
         """
-        array = np.asarray(values)
+        array = as_array(values, where)
         kind = array.dtype.kind
         if kind in "biu":
             encoded = self._from_integers(array, where, item)
         elif kind == "f" and array.dtype.itemsize <= 8:
-            encoded = self._from_floats(array.astype(np.float64), where, item)
-        elif kind == "O" or kind == "f":
+            encoded = self._from_floats(array, where, item)
+        elif kind in "Of":
             encoded = self._from_objects(array, where, item)
         else:
             raise ParameterError(f"{where}: expected numbers, got {array.dtype}")
-        return encoded if self.limit >= 1 << 62 else encoded.astype(np.int64)
+        return np.asarray(encoded if self.limit >= 1 << 62 else encoded.astype(np.int64))
 
     def decode(self, integer: int) -> float | int:
-        """Return integer / scale: an int on the integer grid, else the nearest float."""
-        return int(integer) if self.scale == 1 else int(integer) / self.scale
+        """Return integer / scale: an int on the integer grid, else the nearest float.
+
+        Raises:
+            RangeError: No float is as large.
+        """
+        if self.scale == 1:
+            return int(integer)
+        try:
+            return int(integer) / self.scale
+        except OverflowError:
+            raise RangeError("the result is larger than any float") from None
 
     def _from_integers(self, array: Integers, where: str, item: str) -> Integers:
         if array.size == 0:
             return array.astype(np.int64)
-        low, high = int(array.min()), int(array.max())
-        if max(-low, high) > self.bound:
-            wide = array.astype(object) if array.dtype.kind != "b" else array.astype(np.int64)
-            raise self._beyond(np.abs(wide) > self.bound, where, item)
-        if max(-low, high) * self.scale <= _INT64:
-            return array.astype(np.int64) * np.int64(self.scale)
-        return array.astype(object) * self.scale
+        largest = max(-int(array.min()), int(array.max()))
+        if largest > self.bound:
+            beyond = np.abs(array.astype(object)) > self.bound
+            raise self._beyond(np.asarray(beyond, bool), where, item)
+        if largest * self.scale <= _INT64 and self.scale <= _INT64:
+            return np.asarray(array.astype(np.int64) * np.int64(self.scale))
+        return np.asarray(array.astype(object) * self.scale, object)
 
-    def _from_floats(self, array: npt.NDArray[np.float64], where: str, item: str) -> Integers:
+    def _from_floats(self, array: npt.NDArray[Any], where: str, item: str) -> Integers:
         finite = np.isfinite(array)
         if not finite.all():
-            raise RangeError(f"{where}: {_position(~finite, item)} is NaN or infinite; correct it")
+            raise self._not_finite(~finite, where, item)
         if array.size == 0:
             return array.astype(np.int64)
-        beyond = np.abs(array) > float(self.bound)
-        if beyond.any():
-            raise self._beyond(beyond, where, item)
-        if float(np.abs(array).max()) * self.scale >= _EXACT:
-            return self._from_objects(array.astype(object), where, item)
-        integers = np.rint(array * float(self.scale))
+        wide = array.astype(np.float64)
+        scale = float(self.scale)
+        # A decimal of so many digits is the only one that its float stands for.
+        digits = {2: 3, 4: 6, 8: 15}[array.dtype.itemsize]
+        largest = float(np.abs(wide).max()) * scale
+        if largest >= (10**digits if self.exact else _EXACT):
+            return self._from_objects(array, where, item)
+        integers = np.rint(wide * scale)
         if self.exact:
-            off = integers / float(self.scale) != array
-            if off.any():
-                raise self._off_grid(off, where, item)
-        return integers.astype(np.int64)
+            self._check(
+                np.abs(integers) > float(min(self.limit, _EXACT)), self._beyond, where, item
+            )
+            there = (integers / scale).astype(array.dtype) == array
+            self._check(~there, self._off_grid, where, item)
+        else:
+            self._check(np.abs(wide) > self._float_bound(), self._beyond, where, item)
+        return np.asarray(integers.astype(np.int64))
+
+    def _float_bound(self) -> float:
+        """Return the largest float that is not beyond the bound."""
+        if self.bound >= _LARGEST_FLOAT:
+            return float(_LARGEST_FLOAT)
+        near = float(self.bound)
+        return near if Fraction(near) <= self.bound else float(np.nextafter(near, -np.inf))
 
     def _from_objects(self, array: Integers, where: str, item: str) -> Integers:
         out = np.empty(array.shape, object)
         for position, value in np.ndenumerate(array):
             here = np.zeros(array.shape, bool)
             here[position] = True
-            exact = _fraction(value)
+            exact = _fraction(value, self.exact)
             if exact is None:
                 raise ParameterError(f"{where}: {_position(here, item)} is not a real number")
             if exact is _NOT_FINITE:
-                raise RangeError(f"{where}: {_position(here, item)} is NaN or infinite; correct it")
+                raise self._not_finite(here, where, item)
             if abs(exact) > self.bound:
                 raise self._beyond(here, where, item)
             integer = round(exact * self.scale)
-            # A float stands for the shortest decimal that rounds to it, so 0.1 is on the grid.
-            on_grid = Fraction(integer, self.scale) == exact or (
-                isinstance(value, float) and integer / self.scale == value
-            )
-            if self.exact and not on_grid:
+            if self.exact and Fraction(integer, self.scale) != exact:
                 raise self._off_grid(here, where, item)
             out[position] = integer
         return out
 
-    def _beyond(self, mask: npt.NDArray[np.bool_], where: str, item: str) -> RangeError:
+    @staticmethod
+    def _check(
+        wrong: Any, error: Callable[[Mask, str, str], RangeError], where: str, item: str
+    ) -> None:
+        if np.any(wrong):
+            raise error(np.asarray(wrong), where, item)
+
+    @staticmethod
+    def _not_finite(mask: Mask, where: str, item: str) -> RangeError:
+        return RangeError(f"{where}: {_position(mask, item)} is NaN or infinite; correct it")
+
+    def _beyond(self, mask: Mask, where: str, item: str) -> RangeError:
         return RangeError(
             f"{where}: {_position(mask, item)} is beyond the agreed bound {shown(self.bound)}; "
             "correct it, or agree on a larger bound"
         )
 
-    def _off_grid(self, mask: npt.NDArray[np.bool_], where: str, item: str) -> RangeError:
+    def _off_grid(self, mask: Mask, where: str, item: str) -> RangeError:
         decimals = len(str(self.scale)) - 1
         grid = "an integer" if decimals == 0 else f"a number with {decimals} decimals"
         return RangeError(
@@ -180,36 +211,91 @@ class FixedPoint:
 
 
 _NOT_FINITE = Fraction(-1, 7)  # a marker, compared by identity
+_LARGEST_FLOAT = Fraction(np.finfo(np.float64).max)
 
 
-def _fraction(value: object) -> Fraction | None:
-    if isinstance(value, np.generic):
-        value = value.item() if not isinstance(value, np.longdouble) else value
-    if isinstance(value, np.longdouble):
-        return Fraction(*map(int, value.as_integer_ratio())) if np.isfinite(value) else _NOT_FINITE
-    if isinstance(value, int | Fraction):
-        return Fraction(value)
-    if isinstance(value, float):
-        return Fraction(value) if np.isfinite(value) else _NOT_FINITE
+def as_array(values: Any, where: str) -> npt.NDArray[Any]:
+    """Return numbers as an array, without numpy making floats of integers on the way.
+
+    Raises:
+        ParameterError: A masked array, or rows of different lengths.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise ParameterError(f"{where}: an array with a mask; fill in or drop what is masked")
+    if isinstance(values, np.ndarray | np.generic):
+        return np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ParameterError(f"{where}: not an array: {error}") from None
+    if array.dtype.kind == "f":
+        # numpy makes float64 of integers beside floats, and of integers around 2^63.
+        objects = np.array(values, object)
+        if not all(isinstance(v, float | np.floating) for v in objects.flat):
+            return objects
+    return array
+
+
+def _fraction(value: object, as_decimal: bool) -> Fraction | None:
+    """Return an exact number; None if it is no number."""
+    if isinstance(value, np.timedelta64):  # numpy counts it among the integers
+        return None
+    if isinstance(value, bool | np.bool_ | int | np.integer):
+        return Fraction(int(value))
+    if isinstance(value, float | np.floating):
+        if not np.isfinite(value):
+            return _NOT_FINITE
+        if as_decimal and value != np.rint(value):
+            return Fraction(
+                np.format_float_scientific(value, unique=True)
+                if isinstance(value, np.floating)
+                else repr(value)
+            )
+        numerator, denominator = value.as_integer_ratio()
+        return Fraction(int(numerator), int(denominator))
+    if isinstance(value, Fraction):
+        return value
     if isinstance(value, Decimal):
         return Fraction(value) if value.is_finite() else _NOT_FINITE
     return None
 
 
-def _bound(bound: Number) -> Fraction:
-    fraction = _fraction(bound)
+def _bound(bound: Number, as_decimal: bool) -> Fraction:
+    fraction = _fraction(bound, as_decimal)
     if fraction is None or fraction is _NOT_FINITE or fraction < 0:
         raise ParameterError(f"a bound must be a finite number of at least 0, not {bound!r}")
     return fraction
 
 
+def _whole(value: int, what: str, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ParameterError(f"{what} must be an integer, not {value!r}")
+    if not 0 <= value <= most:
+        raise ParameterError(f"{what} must be from 0 to {most}, not {value}")
+    return int(value)
+
+
 def shown(number: Number) -> str:
-    """Return a public number as people write it."""
-    value = float(number)
-    return str(int(number)) if value.is_integer() and abs(value) < 1e16 else repr(value)
+    """Return a public number as people write it, with all of its digits."""
+    exact = number if isinstance(number, Fraction) else Fraction(number)
+    if exact.denominator == 1 and abs(exact) < 10**22:
+        return str(exact.numerator)
+    if abs(exact) <= _LARGEST_FLOAT:
+        text = repr(float(exact))
+        if Fraction(float(exact)) == exact or Fraction(text) == exact:
+            return text
+    rest = exact.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1:
+        return f"{float(exact)!r}..."
+    with localcontext() as context:
+        context.prec = 2000
+        return f"{Decimal(exact.numerator) / Decimal(exact.denominator):f}"
 
 
-def _position(mask: npt.NDArray[np.bool_], item: str) -> str:
+def _position(mask: Mask, item: str) -> str:
     """Name the first true position, counted from 1, and how many more there are."""
     first = np.unravel_index(int(np.argmax(mask)), mask.shape)
     more = int(mask.sum()) - 1
@@ -287,7 +373,13 @@ class Limbs:
         return limbs
 
     def join(self, totals: Sequence[int]) -> list[int]:
-        """Put summed limbs together."""
+        """Put summed limbs together.
+
+        Raises:
+            ParameterError: Not whole integers' limbs.
+        """
+        if len(totals) % self.count:
+            raise ParameterError(f"{len(totals)} limbs, where {self.count} make an integer")
         joined = []
         for start in range(0, len(totals), self.count):
             value = 0

@@ -67,12 +67,20 @@ def join(*context: bytes | str | int) -> bytes:
 def _field(part: bytes | str | int) -> bytes:
     # Type and length before content.
     if isinstance(part, int):
+        if not 0 <= part < 1 << 64:
+            raise ParameterError(f"derive: the number {part} does not fit 8 bytes")
         part = b"i" + part.to_bytes(8, "big")
     elif isinstance(part, str):
         part = b"s" + part.encode()
     else:
         part = b"b" + part
     return len(part).to_bytes(4, "big") + part
+
+
+def _cipher(key: bytes) -> AESGCM:
+    if len(key) != 32:  # AESGCM would take a shorter one, and be another cipher
+        raise ParameterError(f"a derived key has 32 bytes, not {len(key)}")
+    return AESGCM(key)
 
 
 class _Keystreams:
@@ -85,7 +93,7 @@ class _Keystreams:
     __slots__ = ("_ciphers", "_scratch", "_words")
 
     def __init__(self, keys: Iterable[bytes]) -> None:
-        self._ciphers = [AESGCM(key) for key in keys]
+        self._ciphers = [_cipher(key) for key in keys]
         scratch = np.empty(BLOCK_WORDS * 8 + _TAG_BYTES, np.uint8)
         self._scratch = scratch.data
         self._words: Words = scratch[:-_TAG_BYTES].view("<u8")
@@ -119,6 +127,8 @@ class Masks(_Keystreams):
             self._apply(kernels.mask_subtract, cipher, block, index)
 
     def _apply(self, kernel: Kernel, cipher: AESGCM, block: Residues, index: int) -> None:
+        if block.size > BLOCK_WORDS:
+            raise ParameterError(f"a block has at most {BLOCK_WORDS} elements")
         words = self._draw(cipher, 8 * block.size, index)
         if not kernel(block, words):
             return
@@ -150,6 +160,8 @@ class RingMasks(_Keystreams):
 
     def apply(self, block: Lanes, index: int) -> None:
         """Add and subtract block `index` of the vectors, at most BLOCK_WORDS long, in place."""
+        if block.size > BLOCK_WORDS:
+            raise ParameterError(f"a block has at most {BLOCK_WORDS} elements")
         size = -(-block.nbytes // 8) * 8
         for position, cipher in enumerate(self._ciphers):
             words = self._draw(cipher, size, index).view(block.dtype)[: block.size]

@@ -1,7 +1,7 @@
 """The encrypted aggregator, as a `SumProtocol`."""
 
 from securecomp import wire
-from securecomp.carrier import Carrier, Inputs, Vector, check_apart
+from securecomp.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
 from securecomp.errors import ThresholdError
 from securecomp.paillier import roles
 from securecomp.paillier.keys import PrivateKey
@@ -59,7 +59,7 @@ class Paillier:
             raise ThresholdError(
                 2, len(contributors), "a sum over one party is that party's own value"
             )
-        receivers = receivers or contributors
+        receivers = contributors if receivers is None else receivers
         parties = (*contributors, *servers, *receivers)
         return Session.create(
             roles.protocol_name(self.key(carrier).public),
@@ -124,7 +124,7 @@ class Paillier:
         """Say what each kind of party learns, and under which assumption."""
         together = "the result" if self.blind else "every hospital's figures"
         return {
-            "hospital": "the result, and what it implies together with the hospital's own data",
+            "hospital": HOSPITAL_LEARNS,
             "aggregator": "nothing but sizes",
             "key holder": f"the result; together with the aggregator: {together}",
         }

@@ -104,6 +104,14 @@ class _PaillierRole(SessionRole):
         layout = self._session.layout
         return Packing.plan(key, layout.bound, len(self._session.contributors))
 
+    _packing: Packing
+
+    def _largest(self) -> int:
+        # A ciphertext is twice as long as its plaintext, which its slots nearly fill.
+        plaintext = self._packing.slot * (self._packing.slots + 1) // 8 + 64
+        count = self._packing.ciphertexts(self._session.layout.length)
+        return self._session.largest_message + 2 * plaintext * count
+
     def _send(self, message: wire.Message, recipient: str) -> wire.Buffer:
         return self._seal(message.KIND, wire.encode_body(message), recipient)
 
@@ -353,7 +361,7 @@ def check_total(values: npt.NDArray[np.int64], contributors: int, session: Sessi
         )
 
 
-class Receiver(_PaillierRole):
+class Receiver(SessionRole):
     """Gets the total from the key holder."""
 
     TRANSITIONS: ClassVar = {(State.COLLECTING, "receive"): State.DONE}

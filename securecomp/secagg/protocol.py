@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from securecomp import wire
-from securecomp.carrier import Carrier, Inputs, Vector, check_apart
+from securecomp.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
 from securecomp.errors import ParameterError
+from securecomp.secagg import masking
 from securecomp.secagg.aggregate import Receiver
 from securecomp.secagg.client import Client
 from securecomp.secagg.parameters import PROTOCOL, Parameters, Security
@@ -44,7 +45,7 @@ class Masking:
     ) -> Session:
         """Agree on a session; every contributor receives the result unless told otherwise."""
         check_apart(contributors, (self.server,))
-        receivers = receivers or contributors
+        receivers = contributors if receivers is None else receivers
         parameters = Parameters.choose(len(contributors), layout.bound, security=self.security)
         parties = (*contributors, self.server, *receivers)
         return Session.create(
@@ -74,6 +75,10 @@ class Masking:
         """
         session = self.session(carrier, layout, tuple(contributors), receivers)
         inputs = {name: read() for name, read in contributors.items()}
+        # Every vector is checked before the first key leaves.
+        agreed = Parameters.of(session)
+        for name, values in inputs.items():
+            masking.encode(values, None, layout, agreed, name)
         entropy = carrier.entropy
         clients = {
             name: Client(session, name, carrier.identity(name), entropy=entropy)
@@ -117,7 +122,7 @@ class Masking:
         """Say what each kind of party learns, and under which assumption."""
         lies = "even if it deviates" if self.security == "active" else "if it follows the protocol"
         return {
-            "hospital": "the result, and what it implies together with the hospital's own data",
+            "hospital": HOSPITAL_LEARNS,
             "server": f"the result and nothing else, {lies}; with colluding hospitals below the "
             "threshold: the sum over the others",
         }

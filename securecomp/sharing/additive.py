@@ -158,7 +158,8 @@ def reconstruct(shares: Sequence[Share]) -> Residues:
         The residues; `field.decode` makes signed integers of them.
 
     Raises:
-        ParameterError: A share is missing, there twice, or of another shape or sharing.
+        ParameterError: A share is missing, there twice, or of another shape or number of parties.
+            Shares of two sharings of one shape give a random result without a sign of it.
     """
     if not shares:
         raise ParameterError("reconstruct: no shares")

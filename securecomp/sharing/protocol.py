@@ -3,11 +3,11 @@
 from typing import Any, Literal
 
 from securecomp import wire
-from securecomp.carrier import Carrier, Inputs, Vector, check_apart
+from securecomp.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
 from securecomp.core import field
 from securecomp.errors import ParameterError
 from securecomp.session import Layout, Session
-from securecomp.sharing.summing import Contributor, Receiver, Server
+from securecomp.sharing.summing import PROTOCOL, Contributor, Receiver, Server
 
 
 class Sharing:
@@ -49,10 +49,10 @@ class Sharing:
         else:
             servers = tuple(f"server {i + 1}" for i in range(self.servers))
             check_apart(contributors, servers)
-        receivers = receivers or contributors
+        receivers = contributors if receivers is None else receivers
         parties = (*contributors, *servers, *receivers)
         return Session.create(
-            "sharing/sum/1",
+            PROTOCOL,
             contributors=contributors,
             servers=servers,
             receivers=receivers,
@@ -110,11 +110,11 @@ class Sharing:
         """Say what each kind of party learns, and under which assumption."""
         if self.servers == "all":
             return {
-                "hospital": "the result, and what it implies together with the hospital's own "
-                "data; nothing else, even if all but two hospitals pool what they saw",
+                "hospital": f"{HOSPITAL_LEARNS}; nothing else, even if all but two hospitals "
+                "pool what they saw",
             }
         return {
-            "hospital": "the result, and what it implies together with the hospital's own data",
+            "hospital": HOSPITAL_LEARNS,
             "server": f"nothing but sizes; any {self.servers - 1} of the {self.servers} servers "
             "together: nothing; all of them together: every hospital's figures",
         }

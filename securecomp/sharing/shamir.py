@@ -78,7 +78,9 @@ def split(
     coefficients = np.empty((threshold, secrets.size), np.uint64)
     coefficients[0] = secrets
     key = prg.derive(entropy(prg.SEED_BYTES), "shamir coefficients")
-    coefficients[1:] = prg.expand(key, (threshold - 1) * secrets.size).reshape(-1, secrets.size)
+    coefficients[1:] = prg.expand(key, (threshold - 1) * secrets.size).reshape(
+        threshold - 1, secrets.size
+    )
     return field.matmul(_powers(points, threshold), coefficients)
 
 
@@ -102,11 +104,14 @@ def reconstruct(points: Sequence[int], shares: Residues) -> Residues:
 
 
 def _check_points(points: Sequence[int]) -> tuple[int, ...]:
+    if not all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in points):
+        raise ParameterError("points must be integers")
     numbers = tuple(map(int, points))
     if not numbers or len(set(numbers)) != len(numbers):
         raise ParameterError("points must be distinct, and at least one")
-    if min(numbers) < 1 or max(numbers) >= MAX_POINT:
-        raise ParameterError(f"points must be from 1 to 2^32 - 1, not {min(numbers)}")
+    wrong = next((x for x in numbers if not 1 <= x < MAX_POINT), None)
+    if wrong is not None:
+        raise ParameterError(f"points must be from 1 to 2^32 - 1, not {wrong}")
     return numbers
 
 

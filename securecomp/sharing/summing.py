@@ -11,12 +11,15 @@ What each party learns, against passive adversaries:
 - who carries the messages: sizes and times.
 All k servers together see every vector. There is no integrity against parties that break the
 protocol: a contributor can put in any vector within the modulus, and a server can shift the
-total unseen. Nobody can drop out: without every contributor and server there is no result.
+total unseen; whether receivers then refuse a total beyond the bounds tells such a server one bit
+about it. Who publishes last can see the other sums first, if it receives them. Nobody can drop out:
+without every contributor and server there is no result.
 
 Sources: Ben-Or, Goldwasser, Wigderson 1988; Bogdanov, Laur, Willemson 2008 (input, computing and
 result parties); Bonawitz et al. 2017 (seeds for shares).
 """
 
+import hashlib
 from typing import ClassVar
 
 import numpy as np
@@ -31,6 +34,7 @@ from securecomp.errors import (
     DecodeError,
     LocalProtocolError,
     ParameterError,
+    ProtocolError,
     RangeError,
     RemoteProtocolError,
 )
@@ -39,20 +43,27 @@ from securecomp.roles import SessionRole, State
 from securecomp.session import Session
 from securecomp.sharing.additive import seed_key
 
+PROTOCOL = "sharing/sum/1"
 ROUNDS = 2
+DEALING_BYTES = 16
 
 
 class Deal(wire.Message, frozen=True):
-    """Contributor to server: one share, as a seed or as a vector."""
+    """Contributor to server: one share, as a seed or as a vector.
+
+    `dealing` is drawn once for all servers: shares of two dealings do not add up.
+    """
 
     KIND: ClassVar[int] = 1
+    dealing: bytes
     share: bytes | wire.Vector
 
 
 class Partial(wire.Message, frozen=True):
-    """Server to receiver: the sum of the shares that the server got."""
+    """Server to receiver: the sum of the shares that the server got, and a digest of whose."""
 
     KIND: ClassVar[int] = 2
+    dealings: bytes
     total: wire.Vector
 
 
@@ -66,7 +77,20 @@ def explicit_server(session: Session, contributor: str) -> str:
     return session.servers[session.contributors.index(contributor) % len(session.servers)]
 
 
-class _Adder(SessionRole):
+class _SumRole(SessionRole):
+    def _join(self, session: Session) -> None:
+        layout, parties = session.layout, len(session.contributors)
+        if session.protocol != PROTOCOL or len(session.servers) < 2:
+            raise ParameterError(
+                f"{session.protocol!r} with {len(session.servers)} servers is not a session of "
+                f"{PROTOCOL!r}, which needs at least 2"
+            )
+        if session.limit > field.LIMIT or layout.bound * parties > session.limit:
+            raise RangeError(f"{parties} vectors up to {layout.bound} could pass the field")
+        super()._join(session)
+
+
+class _Adder(_SumRole):
     """A role that adds vectors as they come in."""
 
     _total: Residues | None = None
@@ -89,7 +113,7 @@ class _Adder(SessionRole):
         self._total = None
 
 
-class Contributor(SessionRole):
+class Contributor(_SumRole):
     """Puts one vector in."""
 
     TRANSITIONS: ClassVar = {(State.READY, "contribute"): State.DONE}
@@ -119,17 +143,17 @@ class Contributor(SessionRole):
         """
         following = self._next("contribute")
         layout = self._session.layout
-        if np.shape(values) != (layout.length,):
+        array = field.integers(values, self.name)
+        if array.shape != (layout.length,):
             raise ParameterError(
-                f"{self.name}: the vector has shape {np.shape(values)} and "
-                f"({layout.length},) was agreed"
+                f"{self.name}: the vector has shape {array.shape} and ({layout.length},) was agreed"
             )
         explicit = explicit_server(self._session, self.name)
         seeds = {s: self._entropy(prg.SEED_BYTES) for s in self._session.servers if s != explicit}
         masks = prg.Masks(
             seed_key(seed, self._agreement, self.name, s) for s, seed in seeds.items()
         )
-        array = np.asarray(values)
+        dealing = self._entropy(DEALING_BYTES)
         block = np.empty(min(wire.BLOCK, layout.length), np.uint64)
 
         def share(start: int, stop: int) -> Residues:
@@ -139,10 +163,11 @@ class Contributor(SessionRole):
             return out
 
         # All of the vector is encoded, and so checked, before any message exists.
-        deal = Deal(wire.Vector(field.BITS, layout.length))
+        deal = Deal(dealing, wire.Vector(field.BITS, layout.length))
         body = wire.encode_body(deal, layout.length, share)
         messages = {
-            s: self._seal(Deal.KIND, wire.encode_body(Deal(seed)), s) for s, seed in seeds.items()
+            s: self._seal(Deal.KIND, wire.encode_body(Deal(dealing, seed)), s)
+            for s, seed in seeds.items()
         }
         messages[explicit] = self._seal(Deal.KIND, body, explicit)
         self.state = following
@@ -166,6 +191,7 @@ class Server(_Adder):
     ) -> None:
         super().__init__(session, name, identity, session.servers, State.COLLECTING, entropy)
         self._keys: dict[str, bytes] = {}
+        self._dealings: dict[str, bytes] = {}
 
     @property
     def missing(self) -> list[str]:
@@ -184,6 +210,8 @@ class Server(_Adder):
         """
         following = self._next("receive")
         sender, deal, payload = self._open(data, Deal, self._session.contributors, self._keys)
+        if len(deal.dealing) != DEALING_BYTES:
+            raise RemoteProtocolError(sender, "the mark of its dealing has a wrong length")
         key = b""
         if isinstance(deal.share, bytes):
             if len(deal.share) != prg.SEED_BYTES or payload:
@@ -192,6 +220,7 @@ class Server(_Adder):
         else:
             self._add(sender, deal.share, payload)
         self._keys[sender] = key
+        self._dealings[sender] = deal.dealing
         self.state = following
 
     def publish(self) -> dict[str, wire.Buffer]:
@@ -206,17 +235,22 @@ class Server(_Adder):
                 f"server {self.name!r}: no share of {', '.join(self.missing)}; wait for them, or "
                 "start a new session without them"
             )
-        masks = prg.Masks(key for key in self._keys.values() if key)
-        explicit = self._take_total()
+        with self._all_or_nothing():
+            masks = prg.Masks(key for key in self._keys.values() if key)
+            explicit = self._take_total()
 
-        def total(start: int, stop: int) -> Residues:
-            block = explicit[start:stop]
-            masks.add_to(block, start // wire.BLOCK)
-            return block
+            def total(start: int, stop: int) -> Residues:
+                block = explicit[start:stop]
+                masks.add_to(block, start // wire.BLOCK)
+                return block
 
-        partial = Partial(wire.Vector(field.BITS, explicit.size))
-        body = wire.encode_body(partial, explicit.size, total)
-        messages = {r: self._seal(Partial.KIND, body, r) for r in self._session.receivers}
+            dealings = [self._dealings[name] for name in self._session.contributors]
+            partial = Partial(
+                hashlib.sha256(prg.join("dealings", *dealings)).digest(),
+                wire.Vector(field.BITS, explicit.size),
+            )
+            body = wire.encode_body(partial, explicit.size, total)
+            messages = {r: self._seal(Partial.KIND, body, r) for r in self._session.receivers}
         self._drop()
         self.state = following
         return messages
@@ -224,6 +258,7 @@ class Server(_Adder):
     def _drop(self) -> None:
         super()._drop()
         self._keys = dict.fromkeys(self._keys, b"")
+        self._dealings = {}
 
 
 class Receiver(_Adder):
@@ -242,14 +277,16 @@ class Receiver(_Adder):
         entropy: Entropy = entropy_.system,
     ) -> None:
         super().__init__(session, name, identity, session.receivers, State.COLLECTING, entropy)
-        self._seen: set[str] = set()
+        self._dealings: dict[str, bytes] = {}  # what each server says it added
 
     def receive(self, data: wire.Buffer) -> None:
         """Take one server's sum. Refuses as `Server.receive` does."""
         following = self._next("receive")
-        sender, partial, payload = self._open(data, Partial, self._session.servers, self._seen)
+        sender, partial, payload = self._open(data, Partial, self._session.servers, self._dealings)
+        if len(partial.dealings) != 32:
+            raise RemoteProtocolError(sender, "the digest of its dealings has a wrong length")
         self._add(sender, partial.total, payload)
-        self._seen.add(sender)
+        self._dealings[sender] = partial.dealings
         self.state = following
 
     def result(self) -> npt.NDArray[np.int64]:
@@ -257,25 +294,36 @@ class Receiver(_Adder):
 
         Raises:
             LocalProtocolError: A server's sum is missing, or called twice.
+            ProtocolError: The servers added different dealings of a contributor.
             RangeError: The total is not one that inputs within the bound can give: a party did
                 not keep to the protocol.
         """
         following = self._next("result")
-        missing = [name for name in self._session.servers if name not in self._seen]
+        missing = [name for name in self._session.servers if name not in self._dealings]
         if missing:
             raise LocalProtocolError(
                 f"receiver {self.name!r}: no sum of server {', '.join(missing)}; all are needed"
             )
-        residues = self._take_total()
-        out = buffers.residues(residues.size).view(np.int64)
-        largest = self._session.layout.bound * len(self._session.contributors)
-        try:
-            total = field.decode(residues, out, bound=largest)
-        except RangeError:
-            self.state = State.ABORTED
-            raise RangeError(
-                "the total is beyond what the agreed bounds allow: a party did not keep to the "
-                "protocol, and additive sharing cannot say which"
-            ) from None
+        with self._all_or_nothing():
+            if len(set(self._dealings.values())) > 1:
+                raise ProtocolError(
+                    "the servers added shares of different dealings: a contributor dealt twice, "
+                    "perhaps after a crash; start a new session"
+                )
+            residues = self._take_total()
+            out = buffers.residues(residues.size).view(np.int64)
+            largest = self._session.layout.bound * len(self._session.contributors)
+            try:
+                total = field.decode(residues, out, bound=largest)
+            except RangeError:
+                raise RangeError(
+                    "the total is beyond what the agreed bounds allow: a party did not keep to "
+                    "the protocol, and additive sharing cannot say which"
+                ) from None
+        self._drop()
         self.state = following
         return total
+
+    def _drop(self) -> None:
+        super()._drop()
+        self._dealings = {}

@@ -37,7 +37,7 @@ class Study:
         *,
         columns: Mapping[str, Column] | None = None,
         protocol: sums.SumProtocol | str = "sharing",
-        servers: int | Literal["all"] = 3,
+        servers: int | Literal["all"] | None = None,
         missing: Missing = "error",
         sources: Mapping[str, str] | None = None,
     ) -> None:
@@ -47,7 +47,7 @@ class Study:
             sites: Site name to data frame (pandas, polars, pyarrow). A site may have no rows.
             columns: What is declared about columns; what is not is taken from the data.
             protocol: Who adds, and how.
-            servers: For "sharing": number of computing servers, or "all" sites.
+            servers: For "sharing": number of computing servers, by default 3, or "all" sites.
             missing: Whether an empty or NaN cell in a column that is used is an error, or drops
                 its row from the statistic.
             sources: Site name to what errors call its data, say a file; by default the name.

@@ -146,10 +146,6 @@ class TestCap:
         assert [set(b.tolist()) for b in held] == [{0}, {1}, {2}, {3}]
         assert sum(b.size for b in pool) <= buffers.LARGEST_POOL
 
-    @pytest.mark.xfail(
-        strict=True,
-        reason="enumerate's own tuple is one more reference, so free buffers look used",
-    )
     def test_free_buffers_that_do_not_fit_make_room(self, pool):
         used = buffers.take(SIZE)
         free = [buffers.take(SIZE) for _ in range(3)]

@@ -67,14 +67,8 @@ def test_a_threshold_error_says_how_many():
     "error",
     [
         *(TREE[name]("why") for name in SIMPLE),
-        pytest.param(
-            errors.RemoteProtocolError("north", "why"),
-            marks=pytest.mark.xfail(strict=True, reason="__init__ does not keep its arguments"),
-        ),
-        pytest.param(
-            errors.ThresholdError(3, 2, "why"),
-            marks=pytest.mark.xfail(strict=True, reason="__init__ does not keep its arguments"),
-        ),
+        errors.RemoteProtocolError("north", "why"),
+        errors.ThresholdError(3, 2, "why"),
     ],
     ids=lambda e: type(e).__name__,
 )

@@ -22,11 +22,6 @@ OPERATIONS = [
     pytest.param(field.subtract, operator.sub, id="subtract"),
     pytest.param(field.multiply, operator.mul, id="multiply"),
 ]
-SCALAR = "np.ascontiguousarray makes a vector of a scalar"
-
-
-def bug(reason):
-    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 def residues(values):
@@ -130,7 +125,6 @@ class TestElementwise:
         assert not np.shares_memory(out, b)
         assert (a.tolist(), b.tolist()) == before
 
-    @bug("out is neither checked for its shape nor for being contiguous")
     @pytest.mark.parametrize(
         "out",
         [
@@ -146,11 +140,19 @@ class TestElementwise:
         assert not out.any()
 
 
+@pytest.mark.parametrize(("function", "operation"), OPERATIONS)
+@pytest.mark.parametrize(("left", "right"), [((3,), (2,)), ((2, 3), (2,)), ((0,), (2,))])
+def test_shapes_that_do_not_broadcast(function, operation, left, right):
+    with pytest.raises(ParameterError) as caught:
+        function(np.zeros(left, np.uint64), np.zeros(right, np.uint64))
+    assert str(caught.value) == f"shapes {left} and {right} do not go together"
+
+
 @pytest.mark.parametrize(
     ("function", "operation"),
     [
-        pytest.param(field.add, operator.add, id="add", marks=bug(SCALAR)),
-        pytest.param(field.subtract, operator.sub, id="subtract", marks=bug(SCALAR)),
+        pytest.param(field.add, operator.add, id="add"),
+        pytest.param(field.subtract, operator.sub, id="subtract"),
         pytest.param(field.multiply, operator.mul, id="multiply"),
     ],
 )
@@ -158,7 +160,7 @@ def test_scalars_keep_their_shape(function, operation):
     same(function(residues(P - 3), residues(HALF + 5)), np.array(operation(P - 3, HALF + 5) % P))
 
 
-@pytest.mark.parametrize("shape", [pytest.param((), marks=bug(SCALAR)), (0,), (5,), (2, 0), (2, 3)])
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 0), (2, 3)])
 def test_negative(shape, random_residues):
     a = random_residues("a", *shape)
     same(field.negative(a), (-a.astype(object)) % P)
@@ -329,7 +331,6 @@ class TestEncode:
             f"hospital 7: a value is beyond the bound {HALF}; declare a larger one"
         )
 
-    @bug("dtype('>u8') is not np.uint64, so the check is skipped and 2^64-1 becomes -1")
     def test_unsigned_integers_of_the_other_byte_order(self):
         assert field.encode(np.array([5, HALF], ">u8")).tolist() == [5, HALF]
         with pytest.raises(RangeError, match="values: a value is beyond the bound"):
@@ -362,18 +363,14 @@ class TestEncode:
         same(field.encode([[1, -1], [HALF, -HALF]]), [[1, P - 1], [HALF, HALF + 1]])
         same(field.encode(np.array([HALF, -HALF], object)), [HALF, HALF + 1])
 
-    @bug("only Python's int is taken in an object array")
     def test_numpy_integers_among_objects(self):
         same(field.encode(np.array([np.int8(-3), 4, np.uint64(5)], object)), [P - 3, 4, 5])
 
-    @bug("numpy makes float64 of a list with integers on both sides of 2^63")
     def test_a_list_that_numpy_would_make_floats_of(self):
         with pytest.raises(RangeError, match="beyond the bound"):
             field.encode([2**63, 1])
 
-    @pytest.mark.parametrize(
-        "shape", [pytest.param((), marks=bug(SCALAR)), (0,), (3,), (2, 0), (2, 3)]
-    )
+    @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3)])
     def test_shapes(self, shape):
         values = np.full(shape, -7, np.int16)
         got = field.encode(values)
@@ -431,7 +428,6 @@ class TestEncode:
         assert field.decode(out, signed) is signed
         assert signed.tolist() == [[1, -1], [2, -2]]
 
-    @bug("out is neither checked for its shape nor for being contiguous")
     @pytest.mark.parametrize(
         "out",
         [
@@ -507,18 +503,14 @@ class TestCheck:
         with pytest.raises(ParameterError, match="values: expected integers, got bool"):
             field.check([True])
 
-    @bug("only Python's int is taken in an object array")
     def test_numpy_integers_among_objects(self):
         same(field.check(np.array([np.int8(3), 4], object)), [3, 4])
 
-    @bug("numpy makes float64 of a list with integers on both sides of 2^63")
     def test_a_list_that_numpy_would_make_floats_of(self):
         with pytest.raises(RangeError, match="not in"):
             field.check([2**63, -1])
 
-    @pytest.mark.parametrize(
-        "shape", [pytest.param((), marks=bug(SCALAR)), (0,), (3,), (2, 0), (2, 3)]
-    )
+    @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3)])
     def test_shapes(self, shape):
         for dtype in (np.uint64, np.int32, object):
             same(field.check(np.full(shape, 6, dtype)), np.full(shape, 6, object))
@@ -548,15 +540,12 @@ class TestPublic:
     def test_booleans_are_zero_and_one(self):
         same(field.public([True, False]), [1, 0])
 
-    @bug("only Python's int is taken in an object array")
     def test_numpy_integers_among_objects(self):
         same(field.public(np.array([np.int8(-3), 4], object)), [P - 3, 4])
 
-    @bug("numpy makes float64 of a list with integers on both sides of 2^63")
     def test_a_list_that_numpy_would_make_floats_of(self):
         same(field.public([2**63, -1]), [2**63 % P, P - 1])
 
-    @bug("an empty list is float64 for numpy")
     def test_nothing_is_an_empty_vector(self):
         same(field.public([]), [])
         same(field.public(np.zeros((2, 0), np.int8)), np.zeros((2, 0), object))

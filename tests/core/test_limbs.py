@@ -151,7 +151,6 @@ class TestSplit:
         assert plan.split([], zeros) == []
         assert plan.join([]) == []
 
-    @pytest.mark.xfail(strict=True, reason="limbs that are missing at the end count as zero")
     def test_limbs_that_are_not_whole_integers(self):
         plan = Limbs.plan(2**70, 3, LIMIT)
         with pytest.raises(ParameterError, match="limbs"):

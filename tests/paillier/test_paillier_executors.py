@@ -1,11 +1,17 @@
 """Batches in other processes: the same results, all of them or none."""
 
 import pickle
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from multiprocessing import get_context
 
 import pytest
 from paillier.workers import Dying, Here
+from sharing.cast import bug
 
 from securecomp.errors import LocalProtocolError, ParameterError
 from securecomp.paillier import PublicKey, decrypt, encrypt
@@ -119,6 +125,12 @@ def test_a_pool_that_was_shut_down(batch):
 def test_a_pool_that_breaks(batch, at):
     with pytest.raises(LocalProtocolError, match=REASON):
         batch(Here(BrokenExecutor("gone"), at))
+
+
+@bug("CancelledError, which is no RuntimeError")
+def test_a_pool_that_is_shut_down_meanwhile(batch):
+    with pytest.raises(LocalProtocolError, match=r"nothing was returned$"):
+        batch(Here(CancelledError(), 1))
 
 
 @pytest.mark.parametrize("fault", [MemoryError(), KeyError("x")])

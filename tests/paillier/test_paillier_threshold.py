@@ -1,7 +1,6 @@
 """Threshold decryption: any t of m, none fewer, and who cheats is named."""
 
 import dataclasses
-import hashlib
 import itertools
 import json
 import math
@@ -308,24 +307,6 @@ class TestDecryption:
         assert all(8 * size >= largest.bit_length() + 128 for size in sizes)
 
 
-def proof(key, share, c, nonce):
-    """A holder's value and proof by the formulas, in Python's integers."""
-    n2, size = int(key.public.n2), key.public.ciphertext_bytes
-    secret = int(share._secret)
-    value = pow(c, 2 * key.delta * secret, n2)
-    v, v_i = int(key.base), int(key.verification[share.index - 1])
-    numbers = (v, v_i, c, value, pow(c, 4 * nonce, n2), pow(v, nonce, n2))
-    data = textbook.joined(
-        "paillier partial decryption",
-        key.public.id,
-        share.index,
-        *(number.to_bytes(size, "big") for number in numbers),
-    )
-    challenge = hashlib.sha256(data).digest()
-    response = nonce + int.from_bytes(challenge) * key.delta * secret
-    return value.to_bytes(size), challenge, response.to_bytes(-(-response.bit_length() // 8))
-
-
 class TestProofs:
     def test_the_formulas(self, dealt, vector):
         """What a partial decryption is, bit for bit, with a nonce that is known."""
@@ -340,7 +321,16 @@ class TestProofs:
         one = EncryptedVector(key.public, vector.packing, 1, 1, vector.ciphertexts[:1])
         got = partial_decrypt(shares[2], one, entropy=entropy)
         room = 2 * 256 + (120).bit_length() + 256 + 128
-        want = proof(key, shares[2], int(one.ciphertexts[0]), nonce % (1 << room))
+        want = textbook.proof(
+            int(key.public.n),
+            key.public.id,
+            120,
+            int(key.base),
+            int(shares[2]._secret),
+            3,
+            int(one.ciphertexts[0]),
+            nonce % (1 << room),
+        )
         assert got == Partial(3, *([part] for part in want))
 
     def test_what_a_holder_sends_is_checked_alone(self, dealt, vector, partials):

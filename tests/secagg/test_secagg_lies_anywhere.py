@@ -83,7 +83,10 @@ def test_messages_changed_on_the_way_or_malformed(security, step):
 
     message = cohort.said(ALICE)
     fields = {f: getattr(message, f) for f in message.__struct_fields__}
-    refused(cohort, step, cohort.say(Other(**fields), ALICE), DecodeError, type(message).__name__)
+    data = cohort.say(Other(**fields), ALICE)
+    refused(
+        cohort, step, data, RemoteProtocolError, f"server: {type(message).__name__}|server: Other"
+    )
     finishes(cohort)
 
 

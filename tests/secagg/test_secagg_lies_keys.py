@@ -162,6 +162,17 @@ def test_replaced_keys_are_not_signed():
     finishes(cohort)
 
 
+@pytest.mark.parametrize("victim", range(5))
+def test_every_signature_is_looked_at(victim):
+    cohort = Cohort(5, security="active")
+    cohort.reach("share")
+    keys = cohort.said(ALICE)
+    lie = with_key(keys, victim, signature=flipped(keys.keys[victim].signature, 0))
+    reason = f"c{victim}: the signature for 'secagg keys' is not valid"
+    refused(cohort, "share", cohort.say(lie, ALICE), AuthenticationError, reason)
+    finishes(cohort)
+
+
 def test_swapped_keys():
     cohort = Cohort(5, security="active")
     cohort.reach("share")

@@ -247,6 +247,17 @@ def test_lies_about_consents(lie):
     finishes(cohort)
 
 
+@pytest.mark.parametrize("victim", range(5))
+def test_every_consent_is_looked_at(victim):
+    cohort = consented()
+    signatures = [cohort.signatures[i] for i in range(5)]
+    signatures[victim] = flipped(signatures[victim], 63)
+    lie = cohort.say(Consents([0, 1, 2, 3, 4], signatures), ALICE)
+    reason = f"c{victim}: the signature for 'secagg survivors' is not valid"
+    refused(cohort, "unmask", lie, AuthenticationError, reason)
+    finishes(cohort)
+
+
 def test_every_lie_about_consents_is_tried():
     assert set(consent_lies(consented())) == set(CONSENT_LIES)
 

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 from secagg.cohort import SERVER, Cohort, bug, identity, needed
 
-from securecomp.errors import ParameterError, RangeError, ThresholdError
+from securecomp.errors import ParameterError, RangeError, SecureCompError, ThresholdError
 from securecomp.secagg import PROTOCOL, Client, Parameters, Receiver, Server
 from securecomp.session import Layout
 
@@ -179,6 +179,19 @@ BAD_SPARSE = [
 def test_bad_terms_of_a_sparse_graph(terms, error, reason):
     cohort = Cohort(60, parameters=SPARSE)
     refused(cohort, SPARSE.terms() | terms, error, reason)
+
+
+@bug("a small cohort is talked into a ring in which no client at all may be corrupt")
+@pytest.mark.parametrize("clients", [5, 10, 19])
+def test_a_rate_below_one_client_is_no_protection(clients):
+    """5 % of less than 20 clients is nobody: degree 2 and threshold 2 pass as the plan.
+
+    Then two corrupt neighbours hold both secrets of the client between them, and any two corrupt
+    clients cut the ring in parts whose sums the server learns. The complete graph stands half.
+    """
+    cohort = Cohort(clients)
+    ring = {"degree": 2, "threshold": 2, "corrupt": 50, "dropout": 0}
+    refused(cohort, cohort.parameters.terms() | ring, SecureCompError, "corrupt|complete")
 
 
 @bug("a modulus that no vector can be computed with is agreed to")

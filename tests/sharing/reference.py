@@ -98,22 +98,30 @@ class Run:
         facts += [sorted(self.keys.items()), length, str(bound), (), str((P - 1) // 2), []]
         self.agreement = hashlib.sha256(msgpack(facts)).digest()
         self.messages = []
+        dealings = []
         sums = {server: [0] * length for server in servers}
         for place, (sender, values) in enumerate(inputs.items()):
             own = sender if sender in servers else servers[place % len(servers)]
             seeds = {server: entropy(32) for server in servers if server != own}
+            dealing = entropy(16)
+            dealings.append(dealing)
             rest = [v % P for v in values]
             for server, seed in seeds.items():
                 share = mask(derive(seed, "additive share", self.agreement, sender, server), length)
                 rest = [(a - b) % P for a, b in zip(rest, share, strict=True)]
                 sums[server] = [(a + b) % P for a, b in zip(sums[server], share, strict=True)]
             sums[own] = [(a + b) % P for a, b in zip(sums[own], rest, strict=True)]
-            sealed = {s: self.seal(DEAL, sender, s, body([seed])) for s, seed in seeds.items()}
-            sealed[own] = self.seal(DEAL, sender, own, body([[61, length]], rest))
+            sealed = {
+                s: self.seal(DEAL, sender, s, body([dealing, seed])) for s, seed in seeds.items()
+            }
+            sealed[own] = self.seal(DEAL, sender, own, body([dealing, [61, length]], rest))
             self.messages += [(sender, server, sealed[server]) for server in servers]
+        marks = hashlib.sha256(join("dealings", *dealings)).digest()
         for server in servers:
             for receiver in receivers:
-                data = self.seal(PARTIAL, server, receiver, body([[61, length]], sums[server]))
+                data = self.seal(
+                    PARTIAL, server, receiver, body([marks, [61, length]], sums[server])
+                )
                 self.messages.append((server, receiver, data))
         self.total = [
             (r + (P - 1) // 2) % P - (P - 1) // 2

@@ -14,7 +14,6 @@ from securecomp.sharing import Share, reconstruct, split
 from securecomp.sharing.additive import MAX_PARTIES
 
 P = field.MODULUS
-SCALARS = pytest.mark.xfail(strict=True, reason="core.field gives shape (1,) to what has shape ()")
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i2", ">i4", ">i8", ">u8"]
 
 
@@ -46,7 +45,6 @@ def test_every_shape_comes_back(shape, parties):
     assert total.tolist() == values.tolist()
 
 
-@SCALARS
 @pytest.mark.parametrize("value", [7, np.uint64(7), np.int8(7), np.array(7)])
 def test_a_scalar_comes_back_as_a_scalar(value):
     shares = shared(value)
@@ -57,7 +55,6 @@ def test_a_scalar_comes_back_as_a_scalar(value):
     assert int(total) == 7
 
 
-@SCALARS
 @pytest.mark.parametrize(
     "operation",
     [

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 from scipy import stats
-from sharing.cast import CASTS, Cast, bug, stream, vector
+from sharing.cast import CASTS, Cast, stream, vector
 
 from securecomp import wire
 from securecomp.core import field, prg
@@ -217,8 +217,10 @@ def test_a_receiver_forgets_the_sums(cast, end):
     partials = cast.partials(cast.deals())
     receiver = cast.received("south", partials)
     assert any(isinstance(item, np.ndarray) for item in reachable(receiver))
+    marks = set(receiver._dealings.values())  # public: what the servers say they added
     getattr(receiver, end)()
-    assert {bytes(item) for item in reachable(receiver)} == {cast.session.agreement}
+    kept = {bytes(item) for item in reachable(receiver)}
+    assert kept - marks == {cast.session.agreement}
 
 
 def test_a_contributor_keeps_nothing(cast):
@@ -240,7 +242,6 @@ class Failing:
         return self.source(size)
 
 
-@bug("the vector that came in is dropped first, and a second call publishes without it")
 @pytest.mark.parametrize("servers", [("one", "two", "three"), "all"])
 def test_a_failed_publication_is_not_followed_by_a_wrong_one(servers):
     cast = Cast(servers=servers)
@@ -263,12 +264,11 @@ def test_a_failed_publication_is_not_followed_by_a_wrong_one(servers):
     assert cast.received("south", partials).result().tolist() == cast.total(values)
 
 
-@bug("the sums are dropped first, and a second call returns zeros")
 def test_a_failed_result_is_not_followed_by_a_wrong_one(cast, monkeypatch):
     values = cast.values()
     receiver = cast.received("south", cast.partials(cast.deals(values)))
 
-    def no_memory(*_):
+    def no_memory(*_, **__):
         raise MemoryError
 
     with monkeypatch.context() as patch:
@@ -283,7 +283,6 @@ def test_a_failed_result_is_not_followed_by_a_wrong_one(cast, monkeypatch):
     assert total.tolist() == cast.total(values)
 
 
-@bug("the share of one server, or of another protocol's session, is dealt all the same")
 @pytest.mark.parametrize("case", ["one server", "another protocol", "a limit beyond the field"])
 def test_a_session_that_is_not_one_of_a_private_sum(cast, case):
     session = {
@@ -297,16 +296,14 @@ def test_a_session_that_is_not_one_of_a_private_sum(cast, case):
         Contributor(session(), "north", cast.identities["north"])
 
 
-@bug("a seed is shown by the message that carries it")
 def test_a_share_in_a_message_is_not_shown():
     seed = stream("a seed that nobody should see")(32)
-    text = repr(Deal(seed))
+    text = repr(Deal(bytes(16), seed))
     assert seed.hex() not in text
     assert repr(seed)[2:-1] not in text
     assert "Deal" in text
 
 
-@bug("two dealings of one contributor can be mixed, and nobody notices")
 def test_shares_of_two_dealings_of_one_contributor_are_not_mixed():
     """A contributor that starts again after a crash: some servers get its old shares."""
     cast = Cast(("north", "south"), ("one", "two"), bound=field.LIMIT // 2)

@@ -87,9 +87,7 @@ RECORDS = {
         {"g": "a", "value": 1.0, "n": 1},
         {"g": "none", "value": None, "n": 0},
     ],
-    "variance": [
-        {"value": results()["variance"].value, "sd": results()["variance"].value ** 0.5, "n": 4}
-    ],
+    "variance": [{"value": VARIANCE, "sd": VARIANCE**0.5, "n": 4}],
     "histogram": [
         {"from": -5.0, "to": 0.0, "count": 0},
         {"from": 0.0, "to": 2.5, "count": 1},

@@ -1,0 +1,74 @@
+"""Public keys: 64 bytes, an X25519 and an Ed25519 key, and which of them are none.
+
+Points of small order are refused: with one, a shared secret is zero, or a signature that anybody
+can make verifies.
+
+Sources: RFC 7748, section 6.1; RFC 8032, section 5.1 (edwards25519).
+"""
+
+from functools import lru_cache
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+from securecomp.errors import KeyMismatchError
+
+BYTES = 64
+POINT_BYTES = 32
+_P = 2**255 - 19
+_D = -121665 * pow(121666, -1, _P) % _P
+
+
+def halves(key: bytes) -> tuple[bytes, bytes]:
+    """Return the X25519 and the Ed25519 key."""
+    return key[:POINT_BYTES], key[POINT_BYTES:]
+
+
+def check(key: object, name: str) -> None:
+    """Refuse what is no public key.
+
+    Raises:
+        KeyMismatchError: It names the party.
+    """
+    if not isinstance(key, bytes):
+        raise KeyMismatchError(f"{name}: a public key is bytes, not {type(key).__name__}")
+    if len(key) != BYTES:
+        raise KeyMismatchError(f"{name}: a public key has {BYTES} bytes, not {len(key)}")
+    if not _sound(key):
+        raise KeyMismatchError(f"{name}: its public key is not a valid one")
+
+
+@lru_cache(maxsize=4096)
+def _sound(key: bytes) -> bool:
+    point, signing = halves(key)
+    try:
+        # A point of small order gives zero with every scalar, which is refused.
+        X25519PrivateKey.from_private_bytes(bytes(32)).exchange(
+            X25519PublicKey.from_public_bytes(point)
+        )
+    except ValueError:
+        return False
+    return int.from_bytes(signing, "little") % 2**255 % _P not in _small_order()
+
+
+@lru_cache(maxsize=1)
+def _small_order() -> frozenset[int]:
+    """Return the y coordinates of the points whose order divides 8.
+
+    Orders 1, 2 and 4 have y = 1, -1, 0; order 8 doubles to y = 0, so that d y^4 + 2 y^2 = 1.
+    """
+    found = {0, 1, _P - 1}
+    root = _square_root((1 + _D) % _P)
+    for sign in (1, -1):
+        y = _square_root((sign * (root or 0) - 1) * pow(_D, -1, _P) % _P)
+        if y is not None:
+            found |= {y, _P - y}
+    return frozenset(found)
+
+
+def _square_root(a: int) -> int | None:
+    """Return a square root modulo 2^255 - 19, None if there is none."""
+    root = pow(a, (_P + 3) // 8, _P)
+    for candidate in (root, root * pow(2, (_P - 1) // 4, _P) % _P):
+        if candidate * candidate % _P == a:
+            return candidate
+    return None
