@@ -161,6 +161,10 @@ def stats(
     if edges and not histograms:
         raise click.UsageError("--edges needs a --histogram")
     computing = None if servers is None else _servers(servers)
+    if servers is not None and protocol != "sharing":
+        raise click.UsageError(f"--servers is for --protocol sharing, not for {protocol}")
+    if security is not None and protocol != "masking":
+        raise click.UsageError(f"--security is for --protocol masking, not for {protocol}")
     bins = [_edges(text) for text in edges]
     bins = bins * len(histograms) if len(bins) == 1 else bins
     with plain_errors(), status("computing"):
@@ -237,23 +241,26 @@ def _console() -> "Console":
 
 def _print_results(results: list["Result"]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     console = _console()
     for result in results:
         header, cells = result.grid()
-        table = Table(title=result.title, title_justify="left", title_style="bold")
+        # The data are text, not rich's markup; and a title is not folded to its table's width.
+        console.print(Text(result.title, style="bold"), soft_wrap=True)
+        table = Table()
         for name in header:
-            table.add_column(name, justify="right")
+            table.add_column(Text(name), justify="right")
         for row in cells:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         console.print(table)
     run = results[0].run
-    console.print(run.summary(), soft_wrap=True)
+    console.print(run.summary(), soft_wrap=True, markup=False)
     for party, what in run.learned.items():
-        console.print(f"each {party} learned: {what}", soft_wrap=True)
+        console.print(f"each {party} learned: {what}", soft_wrap=True, markup=False)
     if run.from_data:
         facts = "; ".join(f"{name}: {value}" for name, value in run.from_data.items())
-        console.print(f"public, taken from the data: {facts}", soft_wrap=True)
+        console.print(f"public, taken from the data: {facts}", soft_wrap=True, markup=False)
 
 
 @main.group()
@@ -272,7 +279,7 @@ def hospitals(servers: str) -> None:
         from securecomp import demos
 
         with status("computing"):
-            parts = demos.hospitals(computing)
+            parts = list(demos.hospitals(computing))
         console = _console()
         for part in parts:
             console.print(part)

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.errors import ParameterError
-from securecomp.statistics.measures import Bins, Measure, PowerSum, Tally
+from securecomp.errors import ParameterError, RangeError
+from securecomp.statistics.measures import Bins, Measure, PowerSum, Tally, positions
 from securecomp.statistics.schema import Schema
 from securecomp.statistics.tables import Mask, Table
 
@@ -34,6 +34,11 @@ class Statistic:
     column: str | None = None
     by: str | None = None
 
+    def __post_init__(self) -> None:
+        for what, value in (("column", self.column), ("by", self.by)):
+            if value is not None and not isinstance(value, str | int):
+                raise ParameterError(f"{what} is a column's name, not {value!r}")
+
     @property
     def groups(self) -> tuple[str, ...]:
         """The grouping columns."""
@@ -50,6 +55,14 @@ class Statistic:
     def plaintext(self, pool: "Pool") -> list[Any]:
         """Return the values of `finish`, computed from pooled rows."""
         raise NotImplementedError
+
+    def outside(self, pool: "Pool") -> list[Any]:  # noqa: ARG002
+        """Return, from pooled rows, what a row holds besides its value; empty if nothing."""
+        return []
+
+    def magnitude(self, schema: Schema, rows: int) -> float:  # noqa: ARG002
+        """Return the size of the terms that plaintext adds, and so rounds; 0 if it is exact."""
+        return 0.0
 
     def _group_rows(self, schema: Schema, values: list[Row]) -> list[Row]:
         if self.by is None:
@@ -72,20 +85,23 @@ class Pool:
 
     def groups(
         self, statistic: Statistic, numeric: tuple[str, ...], categorical: tuple[str, ...] = ()
-    ) -> list[dict[str, npt.NDArray[Any]]]:
-        """Return the columns of the rows that have all of them, for each group apart."""
-        wanted = [(c, True) for c in numeric]
-        wanted += [(c, False) for c in (*statistic.groups, *categorical)]
-        columns = {name: self._column(name, is_number) for name, is_number in wanted}
+    ) -> list[dict[tuple[str, bool], npt.NDArray[Any]]]:
+        """Return the columns of the rows that have all of them, for each group apart.
+
+        A column goes by its name and whether it is numbers (or codes of levels).
+        """
+        keys = [(c, True) for c in numeric]
+        keys += [(c, False) for c in (*statistic.groups, *categorical)]
+        columns = {key: self._column(*key) for key in keys}
         rows = sum(table.rows for table in self._tables)
         keep = np.ones(rows, bool)
         for _, missing in columns.values():
             keep &= ~missing
         kept = {c: values if keep.all() else values[keep] for c, (values, _) in columns.items()}
-        kept = kept or {"": np.zeros(rows)}
+        kept = kept or {("", True): np.zeros(rows)}
         if statistic.by is None:
             return [kept]
-        codes = kept[statistic.by]
+        codes = kept[statistic.by, False]
         return [
             {c: values[codes == code] for c, values in kept.items()}
             for code in range(len(self.schema.levels(statistic.by)))
@@ -104,10 +120,10 @@ class Pool:
                 np.concatenate([part.values for part in numbers]),
                 np.concatenate([part.missing for part in numbers]),
             )
-        order = {level: i for i, level in enumerate(self.schema.levels(name))}
+        levels = self.schema.levels(name)
         found = [table.categories(name) for table in self._tables]
         codes = np.concatenate(
-            [np.array([*(order[p] for p in part.present), -1])[part.codes] for part in found]
+            [np.array([*positions(levels, part.present), -1])[part.codes] for part in found]
         )
         return codes, codes < 0
 
@@ -144,13 +160,19 @@ class Sum(Statistic):
     def finish(self, totals: Totals, schema: Schema) -> list[Row]:
         grid = schema.grid(_column(self))
         sums = totals[self.measures()[0]]
-        return self._group_rows(
-            schema, [{"value": _decode(s, grid.scale, grid.exact)} for s in sums]
-        )
+        try:
+            rows = [{"value": _decode(s, grid.scale, grid.exact)} for s in sums]
+        except OverflowError:
+            raise _too_large(self) from None
+        return self._group_rows(schema, rows)
 
     def plaintext(self, pool: Pool) -> list[Any]:
         column = _column(self)
-        return [g[column].sum() if len(g[column]) else 0 for g in pool.groups(self, (column,))]
+        return [_plain_sum(g[column, True]) for g in pool.groups(self, (column,))]
+
+    def magnitude(self, schema: Schema, rows: int) -> float:
+        grid = schema.grid(_column(self))
+        return 0.0 if grid.scale == 1 and grid.exact else _size(grid.bound) * rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +189,16 @@ class Mean(Statistic):
         scale = schema.grid(_column(self)).scale
         counts, sums = (totals[m] for m in self.measures())
         rows = [
-            {"value": float(Fraction(s, n * scale)) if n else None, "n": n}
+            {"value": _ratio(s, n * scale, self) if n else None, "n": n}
             for n, s in zip(counts, sums, strict=True)
         ]
         return self._group_rows(schema, rows)
 
     def plaintext(self, pool: Pool) -> list[Any]:
         return _each(pool, self, 1, lambda values: values.mean())
+
+    def magnitude(self, schema: Schema, rows: int) -> float:  # noqa: ARG002
+        return _size(schema.grid(_column(self)).bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +222,15 @@ class Variance(Statistic):
             if n < 2:
                 rows.append({"value": None, "sd": None, "n": n})
                 continue
-            variance = float(Fraction(n * q - s * s, n * (n - 1) * scale * scale))
+            variance = _ratio(n * q - s * s, n * (n - 1) * scale * scale, self)
             rows.append({"value": variance, "sd": variance**0.5, "n": n})
         return self._group_rows(schema, rows)
 
     def plaintext(self, pool: Pool) -> list[Any]:
         return _each(pool, self, 2, lambda values: values.var(ddof=1))
+
+    def magnitude(self, schema: Schema, rows: int) -> float:  # noqa: ARG002
+        return _size(schema.grid(_column(self)).bound ** 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +257,16 @@ class Histogram(Statistic):
     def plaintext(self, pool: Pool) -> list[Any]:
         column = _column(self)
         return [
-            np.histogram(g[column].astype(np.float64), self.edges)[0].tolist()
+            np.histogram(g[column, True].astype(np.float64), self.edges)[0].tolist()
             for g in pool.groups(self, (column,))
+        ]
+
+    def outside(self, pool: Pool) -> list[Any]:
+        column = _column(self)
+        groups = [g[column, True].astype(np.float64) for g in pool.groups(self, (column,))]
+        return [
+            [int((values < self.edges[0]).sum()), int((values > self.edges[-1]).sum())]
+            for values in groups
         ]
 
 
@@ -275,7 +311,10 @@ class CrossTable(Statistic):
         down, across = len(pool.schema.levels(self.row)), len(pool.schema.levels(self.col))
         return [
             [
-                [int(((g[self.row] == a) & (g[self.col] == b)).sum()) for b in range(across)]
+                [
+                    int(((g[self.row, False] == a) & (g[self.col, False] == b)).sum())
+                    for b in range(across)
+                ]
                 for a in range(down)
             ]
             for g in pool.groups(self, (), (self.row, self.col))
@@ -292,5 +331,41 @@ def _each(
     pool: Pool, statistic: Statistic, least: int, compute: Callable[[npt.NDArray[Any]], Any]
 ) -> list[Any]:
     column = _column(statistic)
-    groups = [g[column].astype(np.float64) for g in pool.groups(statistic, (column,))]
-    return [float(compute(values)) if len(values) >= least else None for values in groups]
+    groups = [g[column, True].astype(np.float64) for g in pool.groups(statistic, (column,))]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return [float(compute(values)) if len(values) >= least else None for values in groups]
+
+
+def _plain_sum(values: npt.NDArray[Any]) -> Any:
+    if values.dtype == object:  # decimals, perhaps beside floats
+        exact = sum((Fraction(_plain(v)) for v in values), Fraction(0))
+        return exact.numerator if exact.denominator == 1 else float(exact)
+    if values.dtype.kind in "iu" and len(values):
+        largest = max(abs(int(values.max())), abs(int(values.min())))
+        if largest * len(values) >= 1 << 63:  # numpy would wrap without a word
+            return sum(values.tolist())
+    return values.sum().item() if len(values) else 0
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _size(bound: Fraction) -> float:
+    try:
+        return float(bound)
+    except OverflowError:
+        return float("inf")
+
+
+def _ratio(numerator: int, denominator: int, statistic: Statistic) -> float:
+    try:
+        return float(Fraction(numerator, denominator))
+    except OverflowError:
+        raise _too_large(statistic) from None
+
+
+def _too_large(statistic: Statistic) -> RangeError:
+    return RangeError(
+        f"{statistic.name} of {statistic.column!r}: the result is larger than any float"
+    )

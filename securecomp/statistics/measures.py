@@ -12,10 +12,11 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.powersums import power_sums
 from securecomp.statistics.schema import MAX_ROWS, Schema
-from securecomp.statistics.tables import Mask, Table
+from securecomp.statistics.tables import Level, Mask, Table
 
 Missing = Literal["error", "drop"]
 
@@ -73,9 +74,9 @@ def group_codes(
     codes = np.zeros(table.rows, np.int64)
     cells = 1
     for column in columns:
-        levels = {level: i for i, level in enumerate(schema.levels(column))}
+        levels = schema.levels(column)
         found = table.categories(column)
-        index = np.array([levels.get(level, -1) for level in found.present] or [0], np.int64)
+        index = np.array(positions(levels, found.present) or [0], np.int64)
         mapped = index[found.codes]
         outside = (mapped < 0) & (found.codes >= 0)
         if outside.any():
@@ -88,6 +89,20 @@ def group_codes(
     return codes, cells
 
 
+def positions(levels: Sequence[Level], values: Sequence[Level]) -> list[int]:
+    """Return each value's place among the levels, -1 if it has none.
+
+    Levels that are all text are matched with numbers and truth values as a file writes them: codes
+    may be numbers at one site and text at another.
+    """
+    places = {level: i for i, level in enumerate(levels)}
+    if all(isinstance(level, str) for level in levels):
+        written = [str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+        return [places.get(text, -1) for text in written]
+    kinds = {type(level) for level in levels}
+    return [places.get(value, -1) if type(value) in kinds else -1 for value in values]
+
+
 def cell_names(schema: Schema, columns: tuple[str, ...]) -> list[str]:
     """Name the cells of the cross table of some columns; one empty name if there are none."""
     levels = [[f"{column}={level}" for level in schema.levels(column)] for column in columns]
@@ -96,7 +111,7 @@ def cell_names(schema: Schema, columns: tuple[str, ...]) -> list[str]:
 
 def bin_names(edges: Sequence[float]) -> list[str]:
     """Name the bins between edges."""
-    names = [f"[{a:g}, {b:g})" for a, b in pairwise(edges)]
+    names = [f"[{shown(a)}, {shown(b)})" for a, b in pairwise(edges)]
     return [*names[:-1], names[-1][:-1] + "]"]
 
 

@@ -2,16 +2,19 @@
 
 import html
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Literal
 
 import narwhals as nw
+import numpy as np
 
-from securecomp.errors import BackendUnavailableError
+from securecomp.errors import BackendUnavailableError, ParameterError
 from securecomp.local import Transcript
-from securecomp.statistics.definitions import CrossTable, Histogram, Row, Statistic
+from securecomp.statistics.definitions import CrossTable, Histogram, Row, Statistic, Sum
 from securecomp.statistics.measures import bin_names
 
 
@@ -64,12 +67,16 @@ class Result:
         rows: One for each group (one if there are none); each has `value`, and `group` if grouped.
         plaintext: For each row, its value computed from the pooled rows.
         run: Protocol and cost, shared by all results of one computation.
+        tolerance: What plaintext may lose by rounding where terms cancel.
+        outside: For each row of a histogram, how many are below and above by plaintext.
     """
 
     statistic: Statistic
     rows: tuple[Row, ...]
     plaintext: tuple[Any, ...]
     run: Run
+    tolerance: float = 0.0
+    outside: tuple[Any, ...] = ()
 
     @property
     def value(self) -> Any:
@@ -96,48 +103,69 @@ class Result:
     def equal(self) -> bool:
         """Whether every value equals the plaintext one.
 
-        Counts and integer sums must be identical; what plain numpy rounds, to 1e-9 of it.
+        Counts and integer sums must be identical; what plain numpy rounds, to 1e-9 of it, or to
+        1e-12 of the terms that it adds.
         """
-        return all(
-            _close(row["value"], plain)
+        values = all(
+            _close(row["value"], plain, self.tolerance)
             for row, plain in zip(self.rows, self.plaintext, strict=True)
         )
+        beyond = [[row["below"], row["above"]] for row in self.rows] if self.outside else []
+        return values and beyond == list(self.outside)
 
     def records(self) -> list[dict[str, Any]]:
         """Return flat records: one for each group, bin or cell."""
         s = self.statistic
+        names = _distinct([*([s.by] if s.by is not None else []), *self._fields()])
         records: list[dict[str, Any]] = []
         for row in self.rows:
-            head = {s.by: row["group"]} if s.by is not None else {}
-            if isinstance(s, Histogram):
-                records += [
-                    {**head, "from": a, "to": b, "count": n}
-                    for (a, b), n in zip(pairwise(row["edges"]), row["value"], strict=True)
-                ]
-            elif isinstance(s, CrossTable):
-                records += [
-                    {**head, s.row: a, s.col: b, "count": n}
-                    for a, counts in zip(row["row_levels"], row["value"], strict=True)
-                    for b, n in zip(row["col_levels"], counts, strict=True)
-                ]
-            else:
-                records.append({**head, **{k: v for k, v in row.items() if k != "group"}})
+            head = [row["group"]] if s.by is not None else []
+            records += [
+                dict(zip(names, [*head, *cells], strict=True)) for cells in self._cells(row)
+            ]
         return records
+
+    def _fields(self) -> list[str]:
+        s = self.statistic
+        if isinstance(s, Histogram):
+            return ["from", "to", "count"]
+        if isinstance(s, CrossTable):
+            return [s.row, s.col, "count"]
+        return [key for key in self.rows[0] if key != "group"]
+
+    def _cells(self, row: Row) -> list[list[Any]]:
+        s = self.statistic
+        if isinstance(s, Histogram):
+            edges = [float(edge) for edge in row["edges"]]
+            bins = [[a, b, n] for (a, b), n in zip(pairwise(edges), row["value"], strict=True)]
+            return [*bins, [None, edges[0], row["below"]], [edges[-1], None, row["above"]]]
+        if isinstance(s, CrossTable):
+            return [
+                [a, b, n]
+                for a, counts in zip(row["row_levels"], row["value"], strict=True)
+                for b, n in zip(row["col_levels"], counts, strict=True)
+            ]
+        return [[row[key] for key in self._fields()]]
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pyarrow") -> Any:
         """Convert to a data frame: "pandas", "polars" or "pyarrow" (which is always there).
 
         Raises:
             BackendUnavailableError: The library is not installed.
+            ParameterError: There is no such library.
         """
         records = self.records()
-        columns = {key: [r[key] for r in records] for key in records[0]} if records else {}
+        columns = {key: [_fitting(r[key]) for r in records] for key in records[0]}
         try:
             return nw.from_dict(columns, backend=backend).to_native()
         except ModuleNotFoundError as error:
             raise BackendUnavailableError(
                 f"{backend} is not installed; pip install {backend}"
             ) from error
+        except ValueError:
+            raise ParameterError(
+                f'backend is "pandas", "polars" or "pyarrow", not {backend!r}'
+            ) from None
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return one plain object for each row."""
@@ -187,8 +215,10 @@ class Result:
             return header, cells
         extra = [k for k in self.rows[0] if k not in ("group", "value")]
         header = [*head, s.name, *extra]
+        # A sum is exact; what was divided is not worth all its digits.
+        write = show_exactly if isinstance(s, Sum) else show
         cells = [
-            [*start, show(row["value"]), *(show(row[k]) for k in extra)]
+            [*start, write(row["value"]), *(show(row[k]) for k in extra)]
             for start, row in zip(lead, self.rows, strict=True)
         ]
         return header, cells
@@ -200,7 +230,15 @@ class Result:
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
             for line in (header, *cells)
         ]
-        return "\n".join([self.title, *lines, "", self.run.summary(), *_learned(self.learned)])
+        notes = [line for note in self._notes() for line in textwrap.wrap(note, 100)]
+        return "\n".join([self.title, *lines, "", *notes])
+
+    def _notes(self) -> list[str]:
+        notes = [*self.run.summary().split("\n"), *_learned(self.learned)]
+        if self.run.from_data:
+            facts = "; ".join(f"{name}: {value}" for name, value in self.run.from_data.items())
+            notes.append(f"public, taken from the data: {facts}")
+        return notes
 
     __repr__ = __str__
 
@@ -210,7 +248,7 @@ class Result:
             return f"<tr>{inner}</tr>"
 
         header, cells = self.grid()
-        notes = [*self.run.summary().split("\n"), *_learned(self.learned)]
+        notes = self._notes()
         body = "".join(line(row, "td") for row in cells)
         return (
             f"<table><caption>{html.escape(self.title)}</caption><thead>{line(header, 'th')}"
@@ -232,11 +270,36 @@ def show(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _close(value: Any, plain: Any) -> bool:
+def show_exactly(value: Any) -> str:
+    """Format a value with all digits that a float has for sure."""
+    return f"{value:,.15g}" if isinstance(value, float) and abs(value) < 1e15 else show(value)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return names that a frame can have; later ones give way."""
+    taken: list[str] = []
+    for name in map(str, names):
+        new, number = name, 2
+        while new in taken:
+            new, number = f"{name} ({number})", number + 1
+        taken.append(new)
+    return taken
+
+
+def _fitting(value: Any) -> Any:
+    """Return an integer beyond int64 as a decimal, which frames have room for."""
+    wide = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
+    return Decimal(value) if wide else value
+
+
+def _close(value: Any, plain: Any, tolerance: float) -> bool:
     if isinstance(value, list):
-        return len(value) == len(plain) and all(map(_close, value, plain))
+        pairs = zip(value, plain, strict=False)
+        return len(value) == len(plain) and all(_close(v, p, tolerance) for v, p in pairs)
     if value is None or plain is None:
         return value is plain
+    if isinstance(plain, np.generic):
+        plain = plain.item()
     if isinstance(value, int):
         return bool(value == plain)
-    return math.isclose(value, float(plain), rel_tol=1e-9, abs_tol=1e-12)
+    return math.isclose(value, float(plain), rel_tol=1e-9, abs_tol=tolerance)

@@ -42,6 +42,13 @@ class Column:
     def __post_init__(self) -> None:
         if self.decimals is not None and self.bits is not None:
             raise ParameterError("declare decimals or bits, not both")
+        if self.levels is not None:
+            if isinstance(self.levels, str):
+                raise ParameterError(f"levels are a list, not one text: {self.levels!r}")
+            plain = [v.item() if isinstance(v, np.generic) else v for v in self.levels]
+            if any(not isinstance(v, str | int) for v in plain):
+                raise ParameterError("levels are text, integers or booleans")
+            object.__setattr__(self, "levels", tuple(plain))
 
 
 @dataclass(slots=True)
@@ -117,12 +124,13 @@ class Schema:
 
     def _levels_of_data(self, column: str) -> tuple[Level, ...]:
         found: set[Level] = set()
+        kinds: set[type] = set()
         ordered: tuple[Level, ...] | None = None
         for table in self.tables:
             categories = table.categories(column)
             found.update(categories.present)
+            kinds.update(map(type, categories.present))  # True and 1 are one element of a set
             ordered = ordered or categories.declared
-        kinds = {type(level) for level in found}
         if len(kinds) > 1:
             names = " and ".join(sorted(kind.__name__ for kind in kinds))
             raise ParameterError(

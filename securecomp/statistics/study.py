@@ -1,7 +1,7 @@
 """A study: several sites, each with its own rows, asked questions about all of them together."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +17,8 @@ from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.results import Result, Run
 from securecomp.statistics.schema import Column, Schema
 from securecomp.statistics.tables import Table
+
+_ROUNDING = 1e-12  # of the terms' size: what adding floats may lose
 
 
 class Study:
@@ -72,6 +74,14 @@ class Study:
             for name, frame in zip(names, sites.values(), strict=True)
         ]
         self.columns = dict(columns or {})
+        known = {name for table in self.tables for name in table.columns}
+        for name, column in self.columns.items():
+            if not isinstance(column, Column):
+                raise ParameterError(f"columns: {name!r} must be a Column, not {column!r}")
+            if name not in known:
+                raise ParameterError(f"columns: no site has a column {name!r}; correct its name")
+        if not isinstance(protocol, str) and not hasattr(protocol, "run"):
+            raise ParameterError(f"protocol is a name or a SumProtocol, not {protocol!r}")
         self.protocol = (
             sums.protocol(protocol, servers=servers) if isinstance(protocol, str) else protocol
         )
@@ -100,6 +110,10 @@ class Study:
 
     def histogram(self, column: str, edges: Sequence[float], *, by: str | None = None) -> Result:
         """Count rows in bins [a, b), the last one closed, and below and above them."""
+        if isinstance(edges, str) or not isinstance(edges, Iterable):
+            raise ParameterError(
+                f"edges are the bins' borders, at least two numbers; not {edges!r}"
+            )
         return self._one(definitions.Histogram(column, by, tuple(map(float, edges))))
 
     def crosstab(self, row: str, col: str, *, by: str | None = None) -> Result:
@@ -118,6 +132,11 @@ class Study:
             ParameterError: A column is missing or of the wrong kind at a site.
             RangeError: A value is missing, infinite, beyond its bound or outside its levels.
         """
+        if isinstance(statistics, Statistic | str) or not isinstance(statistics, Iterable):
+            raise ParameterError("run takes a list of statistics")
+        statistics = list(statistics)
+        if any(not isinstance(s, Statistic) for s in statistics):
+            raise ParameterError("run takes statistics: Count(), Sum(column), ...")
         if not statistics:
             raise ParameterError("ask for at least one statistic")
         start = time.perf_counter()
@@ -142,8 +161,16 @@ class Study:
             learned=self.protocol.learned(),
             from_data=schema.from_data,
         )
+        count = sum(table.rows for table in self.tables)
         return [
-            Result(s, tuple(rows), tuple(values), run)
+            Result(
+                s,
+                tuple(rows),
+                tuple(values),
+                run,
+                _ROUNDING * s.magnitude(schema, count),
+                tuple(s.outside(pool)),
+            )
             for s, rows, values in zip(statistics, finished, plain, strict=True)
         ]
 

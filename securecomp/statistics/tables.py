@@ -68,6 +68,11 @@ class Table:
         """
         self.site = site
         self.source = source or site
+        if hasattr(frame, "collect") and hasattr(frame, "explain"):
+            raise ParameterError(
+                f"{self.source}: expected a pandas, polars or pyarrow data frame, got "
+                f"{type(frame).__name__}; collect() it"
+            )
         names = [str(n) for n in getattr(frame, "column_names", getattr(frame, "columns", ()))]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -126,14 +131,15 @@ class Table:
         if column not in self._frame.columns:
             known = ", ".join(map(str, self._frame.columns[:20])) or "none"
             raise ParameterError(f"{self.source}: there is no column {column!r}; it has: {known}")
-        return self._frame[column]
+        return self._frame.get_column(column)
 
     def _read_numbers(self, column: str) -> Numbers:
         series = self._series(column)
         dtype = series.dtype
         if self.rows == 0:
             return Numbers(np.zeros(0, np.int64), np.zeros(0, bool))
-        if dtype == nw.Boolean or (dtype.is_numeric() and not dtype.is_decimal()):
+        machine = dtype.is_numeric() and not dtype.is_decimal()
+        if dtype == nw.Boolean or (machine and dtype not in (nw.Int128, nw.UInt128)):
             missing = np.asarray(series.is_null().to_numpy(), bool)
             if dtype.is_float():
                 missing = missing | np.asarray(series.is_nan().fill_null(True).to_numpy(), bool)
@@ -141,8 +147,9 @@ class Table:
                 series.fill_null(False if dtype == nw.Boolean else 0) if missing.any() else series
             )
             values = np.asarray(filled.to_numpy())
-            if values.dtype.kind == "f" and missing.any():
-                values = np.where(missing, 0, values)
+            if values.dtype.kind == "f":
+                # Of narrower floats the exact value counts, not the decimal that they print as.
+                values = np.where(missing, 0, values.astype(np.float64))
             return Numbers(values, missing)
         return self._from_cells(column, series.to_list())
 
@@ -168,11 +175,13 @@ class Table:
         declared: tuple[Level, ...] | None = None
         if dtype == nw.Enum or dtype == nw.Categorical:
             declared = tuple(dtype.categories) if isinstance(dtype, nw.Enum) else None
-            series = series.cast(nw.String)
         if self.rows == 0:
             return Categories((), np.zeros(0, np.int64), declared)
         try:
-            encoded = pa.chunked_array([series.to_arrow()]).combine_chunks().dictionary_encode()
+            cells = pa.chunked_array([series.to_arrow()]).combine_chunks()
+            if pa.types.is_dictionary(cells.type):
+                cells = cells.dictionary_decode()
+            encoded = cells.dictionary_encode()
         except (pa.ArrowException, TypeError, ValueError):
             raise ParameterError(
                 f"{self.where(column)}: its values are of several kinds; categories are all text "
@@ -192,7 +201,7 @@ class Table:
             cell = cell.item()
         if isinstance(cell, str | int):
             return cell
-        if isinstance(cell, float | Decimal) and cell == int(cell):
+        if isinstance(cell, float | Decimal) and np.isfinite(float(cell)) and cell == int(cell):
             return int(cell)  # a column of integers with an empty cell is often read as floats
         raise ParameterError(
             f"{self.where(column)}: row {row + 1} cannot be a category; group by text or integers, "
@@ -201,4 +210,6 @@ class Table:
 
 
 def _is_missing(cell: Any) -> bool:
+    if type(cell).__name__ in ("NAType", "NaTType"):  # pandas', which may not be installed
+        return True
     return cell is None or (isinstance(cell, float | Decimal | np.floating) and cell != cell)

@@ -381,7 +381,6 @@ BETTER = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="the message does not say it yet")
 @pytest.mark.parametrize("case", BETTER)
 def test_what_a_person_needs_to_know(case, run, write):
     files, options, words = BETTER[case]
@@ -393,7 +392,6 @@ def test_what_a_person_needs_to_know(case, run, write):
     assert all(word in error for word in words)
 
 
-@pytest.mark.xfail(strict=True, reason="a patient's row is quoted")
 @pytest.mark.parametrize("case", ["ragged, too long", "ragged, too short"])
 def test_no_row_is_quoted(case, run, write):
     content = CASES[case][1].replace("2", "987654")

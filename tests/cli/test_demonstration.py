@@ -147,9 +147,6 @@ def test_the_sites():
     }
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="the computing happens after the message is gone"
-)
 def test_a_terminal_shows_that_work_is_going_on(monkeypatch, run):
     from contextlib import contextmanager
 

@@ -8,7 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from sharing.cast import bug
 
 from securecomp.paillier import PrivateKey, PublicKey, encrypt, files
 
@@ -96,7 +95,8 @@ class TestAround:
             table = write(f"{name}.csv", text)
             printed = ok("encrypt", "team.pub", table, *COMMON, "-o", f"{name}.enc")
             size = Path(f"{name}.enc").stat().st_size
-            assert printed == f"{name}.enc: 3 rows, 2 columns, 1 ciphertexts, {size:,} bytes\n"
+            shown = f"{name}.enc: 3 rows, 2 columns, 1 ciphertexts, {size:,} bytes"
+            assert printed.startswith(shown)
             tables.append(f"{name}.enc")
         printed = ok("add", "team.pub", *tables, "-o", "total.enc")
         assert printed == "total.enc: the total of 3 tables\n"
@@ -183,7 +183,6 @@ class TestAround:
         total = "246913578024691357802469.1356"
         assert rows("t.csv") == [["x"], [total], [f"-{total}"]]
 
-    @bug("the decrypted total is rounded to 28 digits in silence")
     def test_very_wide_numbers(self, keys, write, ok):
         value = "12345678901234567890123456789.01234567"
         for name in ("a", "b"):
@@ -203,7 +202,6 @@ class TestAround:
         ok("decrypt", "c.key", "t.enc", "-o", "t.csv")
         assert rows("t.csv") == [["x"], ["24691357802469135780246913578.02469134"]]
 
-    @bug("numpy reads a list with 2^63 and a negative number as floats; the command refuses it")
     def test_numbers_above_63_bits_beside_negative_ones(self, keys, write, ok):
         write("a.csv", f"x\n{2**63}\n-1\n")
         ok("encrypt", "c.pub", "a.csv", "--bound", "1e20", "-o", "a.enc")
@@ -244,13 +242,11 @@ class TestAround:
         assert (987654321).to_bytes(4) not in data
         assert (987654321).to_bytes(4, "little") not in data
 
-    @bug("an empty line is printed to standard error")
     def test_nothing_on_standard_error(self, keys, write, run):
         write("in.csv", "x\n1\n")
         result = run("paillier", "encrypt", "c.pub", "in.csv", "--bound", "4", "-o", "x.enc")
         assert (result.exit_code, result.stderr) == (0, "")
 
-    @bug("who encrypts is not told under which key; there is nothing to compare by phone")
     def test_the_key_id_is_shown_to_who_encrypts(self, keys, key, write, ok):
         write("in.csv", "x\n1\n")
         printed = ok("encrypt", "c.pub", "in.csv", "--bound", "4", "-o", "x.enc")
@@ -275,7 +271,6 @@ class TestKeygen:
         write("k.key", "precious")
         assert fails("keygen", "k", "--bits", "2048") == "k.key: cannot be written: File exists"
 
-    @bug("a public key of somebody else is overwritten")
     def test_a_public_key_is_never_overwritten(self, fails, write):
         write("k.pub", "precious")
         assert fails("keygen", "k", "--bits", "2048").startswith("k.pub: cannot be written: ")
@@ -284,7 +279,6 @@ class TestKeygen:
         line = fails("keygen", "no/k", "--bits", "2048")
         assert line == "no/k.key: cannot be written: No such file or directory"
 
-    @bug("ValueError: a path without a name")
     @pytest.mark.parametrize("name", [".", "/"])
     def test_a_name_that_is_none(self, fails, name):
         fails("keygen", name, "--bits", "2048")
@@ -392,24 +386,20 @@ class TestEncrypt:
         assert "Missing option '--bound'" in result.stderr
         assert not Path("x.enc").exists()
 
-    @bug("struct.error: the format has no room for so many additions")
     def test_more_additions_than_the_format_has_room_for(self, keys, write, fails):
         write("in.csv", "x\n1\n")
         self.encrypt(fails, "--bound", "1", "--additions", str(2**64))
 
-    @bug("a column that is asked to be encrypted travels in clear if it is a label too")
     def test_a_column_that_is_also_a_label(self, keys, write, fails):
         write("in.csv", "x,y\n1,2\n")
         assert "'x'" in self.encrypt(fails, "--bound", "9", "--column", "x", "--label", "x")
 
-    @bug("an OSError")
     @pytest.mark.parametrize("output", ["no/x.enc", "."])
     def test_where_nothing_can_be_written(self, keys, write, fails, output):
         write("in.csv", "x\n1\n")
         line = self.encrypt(fails, "--bound", "9", output=output)
         assert line.startswith(f"{output}: cannot be written: ")
 
-    @bug("the output overwrites what it is made from")
     @pytest.mark.parametrize("output", ["in.csv", "./in.csv", "c.pub"])
     def test_an_output_that_is_an_input(self, keys, write, fails, output):
         write("in.csv", "x\n1\n")
@@ -447,7 +437,6 @@ class TestAdd:
         for again in ("north.enc", "./north.enc", str(folder / "north.enc"), "link.enc"):
             assert fails("add", "c.pub", "north.enc", "south.enc", again, "-o", "t.enc") == reason
 
-    @bug("a copy of a file is added as if it were another hospital's")
     @pytest.mark.parametrize("copy", [shutil.copy, os.link])
     def test_a_copy_of_a_file(self, mailed, fails, copy):
         copy("north.enc", "copy.enc")
@@ -530,7 +519,6 @@ class TestAdd:
         line = fails("add", "c.pub", "north.enc", "other.enc", "-o", "t.enc")
         assert line.endswith(f"encrypted under key {theirs}, and this is key {ours}")
 
-    @bug("the file is not named")
     def test_another_key_names_the_file(self, mailed, write, ok, fails, other):
         write("o.pub", other.public.to_json())
         ok("encrypt", "o.pub", "east.csv", *COMMON, "-o", "other.enc")
@@ -554,7 +542,6 @@ class TestAdd:
         assert result.exit_code == 2
         assert "Missing argument 'TABLES...'" in result.stderr
 
-    @bug("an OSError")
     def test_where_nothing_can_be_written(self, mailed, fails):
         line = fails("add", "c.pub", *mailed, "-o", "no/t.enc")
         assert line.startswith("no/t.enc: cannot be written: ")
@@ -584,7 +571,6 @@ class TestDecrypt:
             line = fails("decrypt", write("bad.key", content), "north.enc", "-o", "t.csv")
             assert line.startswith("bad.key: ")
 
-    @bug("TypeError")
     def test_a_key_file_with_other_key_ops(self, mailed, write, fails, key):
         text = key.to_json().replace('["decrypt"]', "5")
         line = fails("decrypt", write("bad.key", text), "north.enc", "-o", "t.csv")
@@ -597,12 +583,10 @@ class TestDecrypt:
             "decrypt", "none.key", "north.enc", "-o", "t.csv"
         )
 
-    @bug("an OSError after all the work was done")
     def test_where_nothing_can_be_written(self, mailed, fails):
         line = fails("decrypt", "c.key", "north.enc", "--minimum", "1", "-o", "no/t.csv")
         assert line.startswith("no/t.csv: cannot be written: ")
 
-    @bug("the private key is overwritten by the table")
     @pytest.mark.parametrize("output", ["c.key", "./c.key", "north.enc"])
     def test_an_output_that_is_an_input(self, mailed, fails, output):
         fails("decrypt", "c.key", "north.enc", "--minimum", "1", "-o", output)
@@ -619,7 +603,6 @@ class TestDecrypt:
         assert "of 2 tables" in ok("decrypt", "c.key", "f.enc", "-o", "t.csv")
         assert rows("t.csv") == [["x"], ["10"]]
 
-    @bug("cells beyond the bound times the tables are written")
     def test_a_table_that_multiplies_another(self, mailed, key, ok, fails):
         """Who sees north's mail sends 300 times north's table as its own, and reads north's cells
         off the total: 301 times what nobody may know, and less than 300 besides."""
@@ -633,14 +616,12 @@ class TestDecrypt:
         line = fails("decrypt", "c.key", "total.enc", "-o", "total.csv")
         assert "beyond" in line
 
-    @bug("a scale that no CSV file gives is taken")
     @pytest.mark.parametrize("scale", [3, 250, 2**40])
     def test_a_scale_that_is_no_power_of_ten(self, keys, key, fails, scale):
         self.forged(key, [5], scale=scale)
         line = fails("decrypt", "c.key", "f.enc", "--minimum", "1", "-o", "t.csv")
         assert line.startswith("f.enc: ")
 
-    @bug("ValueError: the scale's digits are more than Python prints")
     def test_a_scale_of_150_000_digits(self, keys, key, fails):
         self.forged(key, [5], scale=1 << 500_000)
         line = fails("decrypt", "c.key", "f.enc", "--minimum", "1", "-o", "t.csv")

@@ -153,7 +153,6 @@ class TestOptions:
         assert values(report) == [2, 4, 6, 47]
         assert (report["protocol"], report["messages"]) == (options[0], messages)
 
-    @pytest.mark.xfail(strict=True, reason="what the protocol does not know is ignored")
     @pytest.mark.parametrize(
         "options",
         [
@@ -167,8 +166,9 @@ class TestOptions:
     def test_an_option_of_another_protocol_is_refused(self, run, files, write, options):
         files.append(write("west.csv", "los,ward,died,cost\n1,b,no,0\n"))
         result = run("stats", *files, "--count", *options)
-        assert result.exit_code == 2
-        assert options[-2] in result.stderr
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.startswith(f"error: {options[-2].removeprefix('--')} is for ")
+        assert result.stderr.count("\n") == 1
 
     def test_missing_drop(self, stats, files, write):
         files.append(write("west.csv", "los,ward,died,cost\n,a,no,NA\n5,,yes,1\n"))
@@ -265,19 +265,16 @@ class TestFiles:
         report = stats(write("a.csv", long + "0.5\n"), write("b.csv", "x\n"), "--sum", "x")
         assert values(report) == [700_000.5]
 
-    @pytest.mark.xfail(strict=True, reason="there is no way to read codes as text")
     def test_codes_that_are_numbers_at_one_site_only(self, stats, write):
         files = [write("a.csv", "ward\n101\n102\n"), write("b.csv", "ward\n101\nA3\n")]
         report = stats(*files, "--count", "--by", "ward", "--levels", "ward=101,102,A3")
         assert values(report) == [2, 1, 1]
 
-    @pytest.mark.xfail(strict=True, reason="levels of text only do not match true and false")
     def test_levels_that_are_true_and_false(self, stats, write):
         files = [write("a.csv", "x\ntrue\nfalse\n"), write("b.csv", "x\ntrue\n")]
         report = stats(*files, "--count", "--by", "x", "--levels", "x=true,false")
         assert values(report) == [2, 1]
 
-    @pytest.mark.xfail(strict=True, reason="01 and 1 become one code")
     def test_codes_with_leading_zeros_stay_apart(self, stats, write):
         files = [write("a.csv", "k\n01\n1\n"), write("b.csv", "k\n01\n")]
         assert [r["group"] for r in stats(*files, "--count", "--by", "k")["results"]] == ["01", "1"]
@@ -362,10 +359,7 @@ class TestText:
         lines = result.stdout.splitlines()
         assert "│    a │     2 │" in lines
         assert "│    b │ 15.3333 │ 3 │" in lines
-        assert lines[-3] == (
-            "each hospital learned: the result, and what it implies together with the hospital's "
-            "own data"
-        )
+        assert lines[-3].startswith("each hospital learned: the result")
         assert lines[-2].startswith("each server learned: nothing but sizes; any 2 of the 3 ")
         assert lines[-1] == (
             "public, taken from the data: levels of ward: a, b; grid of los: integers"
@@ -384,12 +378,10 @@ class TestText:
         files = [write("a.csv", "x\n"), write("b.csv", "x\n")]
         assert re.search(r"│\s+- │ 0 │", run("stats", *files, "--mean", "x").stdout)
 
-    @pytest.mark.xfail(strict=True, reason="the title wraps at the width of its table")
     def test_the_title_stands_on_one_line(self, run, files):
         output = run("stats", *files, "--sum", "los").stdout
         assert output.splitlines()[0].rstrip() == "sum of los"
 
-    @pytest.mark.xfail(strict=True, reason="what the data bring is taken for rich's markup")
     @pytest.mark.parametrize("text", ["[red]", "[bold]x", "[/]", "[link=x]y"])
     def test_brackets_in_the_data_are_shown(self, run, write, text):
         files = [write(f"{n}.csv", f"{text}c,g\n1,{text}g\n") for n in "ab"]

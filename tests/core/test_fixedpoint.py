@@ -245,6 +245,22 @@ class TestFloats:
         values = np.array(["0.1", "0.3", "-0.7"], dtype)
         assert encoded(FixedPoint.decimal(1, 1), values) == [1, 3, -7]
 
+    @pytest.mark.parametrize(
+        ("dtype", "digits"), [("f2", 3), (">f2", 3), ("f4", 6), ("f8", 15), ("g", 18)]
+    )
+    @pytest.mark.parametrize("decimals", [1, 2, 3])
+    def test_all_digits_of_other_float_types(self, dtype, digits, decimals, replay):
+        """Up to so many digits, a decimal is the only one that its float stands for."""
+        if dtype == "g" and np.finfo("g").nmant < 63:
+            digits = 15
+        grid = FixedPoint.decimal(10**digits, decimals)
+        words = np.frombuffer(replay(f"{dtype} {decimals}")(8 * 300), "<u8").tolist()
+        integers = [int(w) % 10 ** (1 + i % digits) * (-1) ** i for i, w in enumerate(words)]
+        texts = [str(Decimal(n).scaleb(-decimals)) for n in integers]
+        values = np.array(texts, np.dtype(dtype).newbyteorder("=")).astype(dtype)
+        assert encoded(grid, values) == integers
+        assert encoded(grid, np.array(list(values), object)) == integers
+
     @pytest.mark.parametrize("exponent", [52, 53, 54, 62, 63, 64, 69])
     @pytest.mark.parametrize("decimals", [0, 1])
     def test_around_powers_of_two(self, exponent, decimals):
@@ -291,6 +307,7 @@ class TestFloats:
         assert encoded(grid, [1.0, -2.0]) == [1, -2]
         assert "beyond the agreed bound" in refusal(grid, [10**401])
         grid = FixedPoint.binary(10**400, 3)
+        assert encoded(grid, [1.5]) == [12]
         assert encoded(grid, [1.5, 1.7976931348623157e308]) == [12, 8 * LARGEST]
 
 

@@ -72,7 +72,7 @@ class TestFormat:
     def test_one_slot_vectors(self, private, public):
         plan = interop.one_slot(public)
         vector = encrypt(public, [7, -9], bound=plan.bound)
-        wide = EncryptedVector(public, Packing(5, 100, 300, 1), 2, 1, vector.ciphertexts)
+        wide = EncryptedVector(public, Packing(9, 100, 300, 1), 2, 1, vector.ciphertexts)
         for one in (vector, wide):
             read, _ = encoding.decode_vector(encoding.encode_vector(one), public)
             assert read.packing == one.packing

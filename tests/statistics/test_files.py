@@ -107,7 +107,6 @@ def test_a_header_without_rows(write):
     assert (table.column_names, table.num_rows) == (["x", "g"], 0)
 
 
-@pytest.mark.xfail(strict=True, raises=ParameterError, reason="Arrow wants a line's end")
 def test_a_header_without_rows_or_newline(write):
     assert read_table(write("h.csv", "x,g")).column_names == ["x", "g"]
 
@@ -166,7 +165,6 @@ class TestWideIntegers:
             Decimal(92233720368547758080)
         ]
 
-    @pytest.mark.xfail(strict=True, reason="Decimal('1,5') is tried")
     def test_beside_decimal_commas(self, write):
         path = write("w.csv", "x;g\n92233720368547758080;a\n1,5;b\n")
         table = read_table(path, delimiter=";", decimal_comma=True)
@@ -208,19 +206,16 @@ def test_a_broken_file(name, write):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="Python's own decoding error is not recognised")
 def test_a_header_that_is_not_utf_8(write):
     with pytest.raises(ParameterError, match=r"latin.csv: cannot be read: the text is not UTF-8"):
         read_table(write("latin.csv", "x,gü\n1,a\n".encode("latin-1")))
 
 
-@pytest.mark.xfail(strict=True, reason="reported as a ragged row that holds a NUL")
 def test_utf_16(write):
     with pytest.raises(ParameterError, match=r"wide.csv: cannot be read: the text is not UTF-8"):
         read_table(write("wide.csv", "x,g\n1,a\n".encode("utf-16")))
 
 
-@pytest.mark.xfail(strict=True, raises=ParameterError, reason="Arrow looks for a small .gz")
 def test_gz_in_capitals(write):
     assert read_table(write("A.CSV.GZ", WRITTEN["zipped.csv.gz"])).to_pydict() == ROWS
 
@@ -234,7 +229,6 @@ def test_a_ragged_row(content, write):
         read_table(write("ragged.csv", content))
 
 
-@pytest.mark.xfail(strict=True, reason="Arrow's message quotes the row, here a patient's")
 @pytest.mark.parametrize("content", RAGGED)
 def test_a_ragged_row_is_not_shown_and_numbered(content, write):
     with pytest.raises(ParameterError) as caught:
@@ -257,7 +251,6 @@ def test_no_such_file(write):
         "folder.csv.gz",
         pytest.param(
             "folder.parquet",
-            marks=pytest.mark.xfail(strict=True, reason="Arrow's message, without a remedy"),
         ),
     ],
 )
@@ -278,7 +271,6 @@ def test_a_file_that_may_not_be_read(write, monkeypatch):
             read_table(write(name, b"x\n1\n"))
 
 
-@pytest.mark.xfail(strict=True, reason="a ValueError of Cython's, or no error")
 @pytest.mark.parametrize("delimiter", ["||", "\\t", "ü", ""])
 def test_a_delimiter_that_is_no_character(delimiter, write):
     with pytest.raises(ParameterError, match="delimiter is one character"):

@@ -104,7 +104,6 @@ def test_a_column_grouped_by_itself(hospitals, stays):
     assert summed.value == {level: int(sizes[level]) * level for level in (1, 2, 3)}
 
 
-@pytest.mark.xfail(strict=True, reason="the pool keeps one column a name, codes over numbers")
 def test_a_column_grouped_by_itself_is_equal_to_plaintext(hospitals):
     assert hospitals.sum("type", by="type").equal
 
