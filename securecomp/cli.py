@@ -39,6 +39,8 @@ def _pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
         column, separator, rest = value.partition("=")
         if not separator or not column or not rest:
             raise click.BadParameter(f"expected COL=VALUE, got {value!r}", param_hint=option)
+        if column in pairs:
+            raise click.BadParameter(f"{column!r} is given twice", param_hint=option)
         pairs[column] = rest
     return pairs
 
@@ -56,6 +58,8 @@ def _servers(text: str) -> int | Literal["all"]:
         return "all"
     if not text.isdecimal():
         raise click.BadParameter(f'a number or "all", not {text!r}', param_hint="--servers")
+    if len(text) > 6:
+        raise click.BadParameter("at most 1000 servers", param_hint="--servers")
     return int(text)
 
 
@@ -78,13 +82,17 @@ def _columns(
     columns = {}
     for name in {**bounds, **decimals, **levels}:
         try:
-            columns[name] = Column(
-                bound=Decimal(bounds[name]) if name in bounds else None,
-                decimals=int(decimals[name]) if name in decimals else None,
-                levels=_levels(levels[name]) if name in levels else None,
-            )
-        except (ValueError, InvalidOperation):
-            raise click.BadParameter(f"{name}: expected a number") from None
+            bound = Decimal(bounds[name]) if name in bounds else None
+        except InvalidOperation:
+            raise click.BadParameter(f"{name}: expected a number", param_hint="--bound") from None
+        try:
+            places = int(decimals[name]) if name in decimals else None
+        except ValueError:
+            raise click.BadParameter(
+                f"{name}: expected an integer", param_hint="--decimals"
+            ) from None
+        found = _levels(levels[name]) if name in levels else None
+        columns[name] = Column(bound=bound, decimals=places, levels=found)
     return columns
 
 
@@ -161,10 +169,6 @@ def stats(
     if edges and not histograms:
         raise click.UsageError("--edges needs a --histogram")
     computing = None if servers is None else _servers(servers)
-    if servers is not None and protocol != "sharing":
-        raise click.UsageError(f"--servers is for --protocol sharing, not for {protocol}")
-    if security is not None and protocol != "masking":
-        raise click.UsageError(f"--security is for --protocol masking, not for {protocol}")
     bins = [_edges(text) for text in edges]
     bins = bins * len(histograms) if len(bins) == 1 else bins
     with plain_errors(), status("computing"):

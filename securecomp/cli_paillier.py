@@ -1,6 +1,7 @@
 """`securecomp paillier`: tables that are encrypted, mailed around, and added unopened."""
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,9 @@ def _progress(text: str) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(text, total=None, visible=False)
         start = time.monotonic()
@@ -48,13 +52,18 @@ def _progress(text: str) -> Iterator[Callable[[int, int], None]]:
 def keygen(name: Path, bits: int) -> None:
     """Draw a key: NAME.key, secret, and NAME.pub, to hand out."""
     with plain_errors(), status("drawing primes"):
+        from securecomp.errors import ParameterError
         from securecomp.paillier import PrivateKey
-        from securecomp.paillier.files import write_secret
+        from securecomp.paillier.files import write_new
 
+        if not name.name:
+            raise ParameterError(f"{name}: is no name for a key")
         secret, public = name.with_name(f"{name.name}.key"), name.with_name(f"{name.name}.pub")
+        if public.exists():
+            raise ParameterError(f"{public}: cannot be written: File exists")
         key = PrivateKey.generate(bits)
-        write_secret(secret, key.to_json())
-        public.write_text(key.public.to_json() + "\n", encoding="utf-8")
+        write_new(secret, key.to_json(), 0o600)
+        write_new(public, key.public.to_json(), 0o644)
     click.echo(f"{secret}: keep it secret; who has it decrypts everything")
     click.echo(f"{public}: hand it out; key id {key.public.id.hex()[:16]}, compare it by phone")
 
@@ -124,10 +133,10 @@ def encrypt(
                 progress=progress,
             )
         data = files.EncryptedTable(frame, vector, grid.scale).encode()
-        output.write_bytes(data)
+        files.write_output(output, data, [key, table])
     click.echo(
         f"{output}: {frame.rows} rows, {len(frame.columns)} columns, {count} ciphertexts, "
-        f"{len(data):,} bytes"
+        f"{len(data):,} bytes, under key {public.id.hex()[:16]}"
     )
 
 
@@ -144,16 +153,20 @@ def add(key: Path, tables: tuple[Path, ...], output: Path) -> None:
         public = files.read_public(key)
         if len({path.resolve() for path in tables}) < len(tables):
             raise ParameterError("a file is named twice; its values would count twice")
-        read = []
+        read, seen = [], dict[bytes, Path]()
         for path in tables:
-            try:
-                read.append((str(path), files.decode_table(path.read_bytes(), public, str(path))))
-            except OSError as error:
-                raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+            data = files.read_bytes(path)
+            table = files.decode_table(data, public, str(path))
+            twin = seen.setdefault(data, path)
+            # Tables without rows are alike; others never, as encryption is randomised.
+            if twin is not path and table.vector.length:
+                raise ParameterError(f"{path}: is a copy of {twin}; its values would count twice")
+            read.append((str(path), table))
         total = files.add_tables(read)
         # What leaves must not show which ciphertexts it was made of.
         fresh = total.vector.rerandomised(exponent="full" if public.h_s is None else "half")
-        output.write_bytes(files.EncryptedTable(total.frame, fresh, total.scale).encode())
+        data = files.EncryptedTable(total.frame, fresh, total.scale).encode()
+        files.write_output(output, data, [key, *tables])
     click.echo(f"{output}: the total of {len(tables)} tables")
 
 
@@ -167,19 +180,17 @@ def add(key: Path, tables: tuple[Path, ...], output: Path) -> None:
 def decrypt(key: Path, table: Path, minimum: int, output: Path) -> None:
     """Decrypt an encrypted TABLE with the private KEY."""
     with plain_errors(), _progress("decrypting") as progress:
-        from securecomp.errors import ParameterError, ThresholdError
+        from securecomp.errors import ThresholdError
         from securecomp.paillier import files, vectors
 
         private = files.read_private(key)
-        try:
-            data = table.read_bytes()
-        except OSError as error:
-            raise ParameterError(f"{table}: cannot be read: {error.strerror}") from None
+        data = files.read_bytes(table)
         read = files.decode_table(data, private.public, str(table))
         if read.vector.weight < minimum:
             raise ThresholdError(
                 minimum, read.vector.weight, f"{table}: the total of too few tables"
             )
         values = vectors.decrypt(private, read.vector, progress=progress)
-        files.write_csv(output, read.frame, values, read.scale)
+        plain = files.format_csv(read.frame, values, read.scale)
+        files.write_output(output, plain, [key, table])
     click.echo(f"{output}: the total of {read.vector.weight} tables, {read.frame.rows} rows")

@@ -263,7 +263,7 @@ def _fraction(value: object, as_decimal: bool) -> Fraction | None:
 def _bound(bound: Number, as_decimal: bool) -> Fraction:
     fraction = _fraction(bound, as_decimal)
     if fraction is None or fraction is _NOT_FINITE or fraction < 0:
-        raise ParameterError(f"a bound must be a finite number of at least 0, not {bound!r}")
+        raise ParameterError(f"a bound must be a finite number of at least 0, not {bound}")
     return fraction
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gmpy2 import mpz
 
-from securecomp.errors import DecodeError, KeyMismatchError, SecureCompError
+from securecomp.errors import DecodeError, KeyMismatchError, ParameterError, SecureCompError
 from securecomp.paillier.keys import PublicKey
 from securecomp.paillier.packing import Packing
 from securecomp.paillier.vectors import EncryptedVector
@@ -48,8 +48,14 @@ def split_ciphertexts(key: PublicKey, data: bytes | memoryview, count: int) -> l
 
 
 def encode_vector(vector: EncryptedVector, scale: int = 1) -> bytes:
-    """Return a vector's bytes; `scale` says how its integers stand for reals."""
+    """Return a vector's bytes; `scale` says how its integers stand for reals.
+
+    Raises:
+        ParameterError: More additions than the format has room for.
+    """
     p = vector.packing
+    if p.additions >= 1 << 64:
+        raise ParameterError(f"the format has no room for {p.additions} additions; allow fewer")
     return b"".join(
         (
             _HEAD.pack(MAGIC, VERSION, vector.key.id),

@@ -6,19 +6,20 @@ version (1), length of a JSON header (4), header, encrypted vector (`encoding`),
 """
 
 import csv
+import io
 import json
 import os
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from securecomp.core.fixedpoint import FixedPoint
-from securecomp.errors import DecodeError, ParameterError, RangeError
+from securecomp.errors import DecodeError, KeyMismatchError, ParameterError, RangeError
 from securecomp.paillier.encoding import decode_vector, encode_vector
 from securecomp.paillier.keys import PrivateKey, PublicKey
 from securecomp.paillier.vectors import EncryptedVector
@@ -27,6 +28,7 @@ _HEAD = struct.Struct(">4sBI")
 _MAGIC = b"SCPT"
 _VERSION = 1
 _MAX_HEADER = 1 << 26
+_SCALES = frozenset(10**decimals for decimals in range(23))
 
 
 class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,8 +77,10 @@ def decode_table(data: bytes, key: PublicKey, where: str) -> EncryptedTable:
         raise DecodeError(f"{where}: the header is malformed") from None
     try:
         vector, scale = decode_vector(data[end:], key)
-    except DecodeError as error:
-        raise DecodeError(f"{where}: {error}") from None
+    except (DecodeError, KeyMismatchError) as error:
+        raise type(error)(f"{where}: {error}") from None
+    if scale not in _SCALES:
+        raise DecodeError(f"{where}: its scale is not a power of ten")
     whole = frame.rows * len(frame.columns)
     if vector.length != whole or any(len(v) != frame.rows for v in frame.labels.values()):
         raise DecodeError(f"{where}: the header does not fit the encrypted values")
@@ -114,6 +118,9 @@ def read_csv(
             raise ParameterError(f"{path}: there must be one column {name!r}; it has: {known}")
     if not wanted:
         raise ParameterError(f"{path}: no column is left to encrypt")
+    both = sorted(set(wanted) & set(labels))
+    if both:
+        raise ParameterError(f"{path}: {both[0]!r} is to be encrypted and a label in clear")
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             raise ParameterError(f"{path}: row {number} has {len(row)} cells, not {len(header)}")
@@ -134,22 +141,25 @@ def _integer(text: str, grid: FixedPoint, where: str) -> int:
     return int(grid.encode(value, where))
 
 
-def write_csv(path: Path, frame: Frame, values: Any, scale: int) -> None:
-    """Write decrypted values back as a CSV file with labels first."""
+def format_csv(frame: Frame, values: Any, scale: int) -> bytes:
+    """Return decrypted values as a CSV file, labels first."""
     decimals = len(str(scale)) - 1
     width = len(frame.columns)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*frame.labels, *frame.columns])
-        for row in range(frame.rows):
-            cells = values[row * width : (row + 1) * width]
-            numbers = [_decimal(int(value), scale, decimals) for value in cells]
-            writer.writerow([*(column[row] for column in frame.labels.values()), *numbers])
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow([*frame.labels, *frame.columns])
+    for row in range(frame.rows):
+        cells = values[row * width : (row + 1) * width]
+        numbers = [_decimal(int(value), decimals) for value in cells]
+        writer.writerow([*(column[row] for column in frame.labels.values()), *numbers])
+    return out.getvalue().encode()
 
 
-def _decimal(value: int, scale: int, decimals: int) -> str:
-    exact = Fraction(value, scale)
-    return str(int(exact)) if decimals == 0 else f"{Decimal(value) / Decimal(scale):.{decimals}f}"
+def _decimal(value: int, decimals: int) -> str:
+    if decimals == 0:
+        return str(value)
+    whole, rest = divmod(abs(value), 10**decimals)
+    return f"{'-' if value < 0 else ''}{whole}.{rest:0{decimals}d}"
 
 
 def add_tables(tables: list[tuple[str, EncryptedTable]]) -> EncryptedTable:
@@ -173,18 +183,44 @@ def add_tables(tables: list[tuple[str, EncryptedTable]]) -> EncryptedTable:
     return EncryptedTable(first.frame, total, first.scale)
 
 
-def write_secret(path: Path, text: str) -> None:
-    """Write a file that only its owner can read; an existing one is never overwritten.
+def write_new(path: Path, text: str, mode: int) -> None:
+    """Write a file with these permissions; an existing one is never overwritten.
 
     Raises:
         ParameterError: The file exists, or cannot be written.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except OSError as error:
         raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text + "\n")
+
+
+def write_output(path: Path, data: bytes, inputs: Sequence[Path]) -> None:
+    """Write a result, never over what it was made of.
+
+    Raises:
+        ParameterError: The file is one of the inputs, or cannot be written.
+    """
+    if any(path.exists() and path.samefile(i) for i in inputs if i.exists()):
+        raise ParameterError(f"{path}: is an input; name another output")
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file.
+
+    Raises:
+        ParameterError: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def read_public(path: Path) -> PublicKey:

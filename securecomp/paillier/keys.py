@@ -253,7 +253,7 @@ class PrivateKey:
             ParameterError: An unsafe key.
         """
         fields = _parse(text)
-        if fields.get("kty") != "DAJ" or "decrypt" not in fields.get("key_ops", ()):
+        if fields.get("kty") != "DAJ" or fields.get("key_ops") != ["decrypt"]:
             raise DecodeError("not a Paillier private key file (kty DAJ, key_ops decrypt)")
         public = fields.get("pub")
         if not isinstance(public, dict):

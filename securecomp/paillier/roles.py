@@ -341,7 +341,10 @@ class KeyHolder(_PaillierRole):
             message.ciphertexts,
             len(listed),
         )
-        values = vectors.decrypt(self._private, vector)
+        try:
+            values = vectors.decrypt(self._private, vector)
+        except RangeError:
+            raise RangeError(_BEYOND) from None
         check_total(values, len(listed), self._session)
         total = Total(listed, values.astype("<i8").tobytes())
         self.state = following
@@ -356,9 +359,10 @@ def check_total(values: npt.NDArray[np.int64], contributors: int, session: Sessi
     """
     largest = contributors * session.layout.bound
     if values.size and max(int(values.max()), -int(values.min())) > largest:
-        raise RangeError(
-            "the total is beyond what the agreed bounds allow: a party did not keep to the protocol"
-        )
+        raise RangeError(_BEYOND)
+
+
+_BEYOND = "the total is beyond what the agreed bounds allow: a party did not keep to the protocol"
 
 
 class Receiver(SessionRole):

@@ -15,7 +15,9 @@ import numpy.typing as npt
 from gmpy2 import invert, mpz, powmod
 
 from securecomp.core import entropy as entropy_
+from securecomp.core import field
 from securecomp.core.entropy import Entropy
+from securecomp.core.fixedpoint import as_array
 from securecomp.errors import (
     DecodeError,
     KeyMismatchError,
@@ -327,7 +329,8 @@ def decrypt(
     Raises:
         KeyMismatchError: The vector is under another key.
         DecodeError: A ciphertext is not one.
-        RangeError: A plaintext is not a sum of this layout.
+        RangeError: A plaintext is not a sum of this layout, or beyond what the vectors that were
+            added can give.
     """
     if vector.key != key.public:
         raise KeyMismatchError(f"{vector!r} is not under this private key")
@@ -337,7 +340,14 @@ def decrypt(
         plaintexts.append(centred(key.raw_decrypt(ciphertext), key.public.n))
         if progress:
             progress(len(plaintexts), len(vector.ciphertexts))
-    return vector.packing.unpack(plaintexts, vector.length)
+    values = vector.packing.unpack(plaintexts, vector.length)
+    largest = vector.packing.bound * vector.weight
+    if len(values) and max(int(values.max()), -int(values.min())) > largest:
+        raise RangeError(
+            f"a value is beyond what {vector.weight} vectors up to {vector.packing.bound} add up "
+            "to: somebody did not keep to the protocol"
+        )
+    return values
 
 
 def centred(plaintext: Any, n: Any) -> int:
@@ -351,13 +361,15 @@ def check_integers(values: npt.ArrayLike) -> npt.NDArray[Any]:
     Raises:
         ParameterError: Something else.
     """
-    array = np.asarray(values)
+    array = as_array(values, "values")
     if array.ndim != 1:
         raise ParameterError(f"expected a vector, got shape {array.shape}")
-    if array.dtype.kind in "iub":
-        return array.astype(np.int64) if array.dtype.kind == "b" else array
-    if array.dtype == object and all(isinstance(v, int | np.integer) for v in array):
-        return array
-    if array.size == 0:
+    if array.dtype.kind == "b" or array.size == 0:
         return array.astype(np.int64)
-    raise ParameterError(f"expected integers, got {array.dtype}; encode reals with core.fixedpoint")
+    if array.dtype == object and all(isinstance(v, int | np.integer) for v in array):
+        return field.integers(array, "values")
+    if array.dtype.kind in "iu":
+        return array
+    raise ParameterError(
+        f"expected integers, got {np.asarray(values).dtype}; encode reals with core.fixedpoint"
+    )

@@ -43,6 +43,10 @@ def name_sites(paths: Sequence[Path]) -> dict[str, Path]:
     sites: dict[str, Path] = {}
     for path in paths:
         name = site_name(path)
+        if not name:
+            raise ParameterError(f"{path}: has no name to call its site by; rename the file")
+        if name in sites and path == sites[name]:
+            raise ParameterError(f"{path}: is given twice; one file is one site")
         if name in sites:
             raise ParameterError(
                 f"{path}: the site name {name!r} is taken by {sites[name]}; rename one of the files"
@@ -70,7 +74,9 @@ def read_table(path: Path, *, delimiter: str | None = None, decimal_comma: bool 
     if path.is_dir():
         raise ParameterError(f"{path}: is a folder; name one file a site")
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii()):
-        raise ParameterError(f"the delimiter is one plain character, not {delimiter!r}")
+        raise ParameterError(
+            f"--delimiter: a delimiter is one character of ASCII, not {delimiter!r}"
+        )
     try:
         if lower.endswith(PARQUET_ENDINGS):
             # ParquetFile reads this very file; read_table would take a folder as well.
@@ -115,8 +121,11 @@ def _read_csv(path: Path, delimiter: str, decimal_point: str) -> Any:
     except pa.ArrowInvalid:
         _name_ragged_row(content, delimiter)
         raise
-    if table.num_columns == 1 and ";" in table.column_names[0] and delimiter == ",":
-        raise pa.ArrowInvalid('the columns are divided by ";"; say so with --delimiter ";"')
+    for other, written in ((";", '";"'), ("\t", "a tab")):
+        if table.num_columns == 1 and delimiter == "," and other in table.column_names[0]:
+            raise pa.ArrowInvalid(
+                f"the columns are divided by {written}; say so with --delimiter {written}"
+            )
     if any(pa.types.is_binary(column.type) for column in table.columns):
         raise pa.ArrowInvalid(_NOT_UTF8)
     if len(set(table.column_names)) == table.num_columns:  # otherwise refused by name later

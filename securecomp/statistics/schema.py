@@ -107,9 +107,12 @@ class Schema:
                 self.from_data[f"grid of {column}"] = (
                     f"{decimals} decimals" if decimals else "integers"
                 )
-        if bits is not None:
-            return FixedPoint.binary(bound, bits)
-        return FixedPoint.decimal(bound, decimals or 0)
+        try:
+            if bits is not None:
+                return FixedPoint.binary(bound, bits)
+            return FixedPoint.decimal(bound, decimals or 0)
+        except ParameterError as error:
+            raise ParameterError(f"column {column!r}: {error}") from None
 
     def _agree_levels(self, column: str) -> tuple[Level, ...]:
         declared = self.declared.get(column, Column()).levels
@@ -117,24 +120,29 @@ class Schema:
             return self._levels_of_data(column)
         levels = tuple(declared)
         if not levels or len(set(levels)) != len(levels):
+            twice = ": one is there twice" if levels else ""
             raise ParameterError(
-                f"column {column!r}: the declared levels must be distinct, not none"
+                f"column {column!r}: the declared levels must be distinct, not none{twice}"
             )
         return levels
 
     def _levels_of_data(self, column: str) -> tuple[Level, ...]:
         found: set[Level] = set()
-        kinds: set[type] = set()
+        kinds: dict[type, str] = {}  # True and 1 are one element of a set
         ordered: tuple[Level, ...] | None = None
         for table in self.tables:
             categories = table.categories(column)
             found.update(categories.present)
-            kinds.update(map(type, categories.present))  # True and 1 are one element of a set
+            for level in categories.present:
+                kinds.setdefault(type(level), table.source)
             ordered = ordered or categories.declared
         if len(kinds) > 1:
-            names = " and ".join(sorted(kind.__name__ for kind in kinds))
+            coded = sorted((kind.__name__, source) for kind, source in kinds.items())
+            names = " and ".join(kind for kind, _ in coded)
+            where = ", ".join(f"{kind} in {source}" for kind, source in coded)
             raise ParameterError(
-                f"column {column!r} is coded as {names} at different sites; agree on one coding"
+                f"column {column!r} is coded as {names} at different sites ({where}); agree on one "
+                "coding"
             )
         if len(found) > MAX_LEVELS:
             raise ParameterError(

@@ -63,7 +63,11 @@ class Study:
         if not isinstance(sites, Mapping):
             raise ParameterError("sites is a mapping from site name to data frame")
         if len(sites) < 2:
-            raise ThresholdError(2, len(sites), "a study needs other sites to hide among")
+            raise ThresholdError(
+                2,
+                len(sites),
+                "a study needs other sites to hide among; give two files, or two frames, or more",
+            )
         names = [wire.check_name(str(name)) for name in sites]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
@@ -79,7 +83,9 @@ class Study:
             if not isinstance(column, Column):
                 raise ParameterError(f"columns: {name!r} must be a Column, not {column!r}")
             if name not in known:
-                raise ParameterError(f"columns: no site has a column {name!r}; correct its name")
+                raise ParameterError(
+                    f"columns: there is no column {name!r} at any site; correct its name"
+                )
         if not isinstance(protocol, str) and not hasattr(protocol, "run"):
             raise ParameterError(f"protocol is a name or a SumProtocol, not {protocol!r}")
         self.protocol = (

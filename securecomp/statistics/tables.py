@@ -4,6 +4,7 @@ Data frames of pandas, polars and pyarrow come in through narwhals. Nothing here
 Errors name site, column and row, never a value. A row is counted from 1, without a header.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -129,7 +130,7 @@ class Table:
 
     def _series(self, column: str) -> Any:
         if column not in self._frame.columns:
-            known = ", ".join(map(str, self._frame.columns[:20])) or "none"
+            known = ", ".join(map(_listed, self._frame.columns[:20])) or "none"
             raise ParameterError(f"{self.source}: there is no column {column!r}; it has: {known}")
         return self._frame.get_column(column)
 
@@ -162,12 +163,22 @@ class Table:
             elif isinstance(cell, int | float | Decimal | np.number | np.bool_):
                 values[row] = cell
             else:
-                kind = "text" if isinstance(cell, str) else type(cell).__name__
-                raise ParameterError(
-                    f"{self.where(column)}: row {row + 1} is {kind} and not a number; correct it, "
-                    "or leave the cell empty and choose to drop missing values"
-                )
+                raise self._not_a_number(column, cells, row)
         return Numbers(values, missing)
+
+    def _not_a_number(self, column: str, cells: Sequence[Any], row: int) -> ParameterError:
+        kind, hint = type(cells[row]).__name__, ""
+        if isinstance(cells[row], str):
+            # In a file's column one text makes text of all cells: name the one that did.
+            texts = [cell if isinstance(cell, str) else "" for cell in cells]
+            row = next((i for i, t in enumerate(texts) if t and not _is_number(t)), row)
+            kind = "text"
+            if _COMMA.fullmatch(texts[row].strip()):
+                hint = "; if a comma is the decimal mark, say so with --decimal-comma"
+        return ParameterError(
+            f"{self.where(column)}: row {row + 1} is {kind} and not a number; correct it, or leave "
+            f"the cell empty and choose to drop missing values{hint}"
+        )
 
     def _read_categories(self, column: str) -> Categories:
         series = self._series(column)
@@ -207,6 +218,21 @@ class Table:
             f"{self.where(column)}: row {row + 1} cannot be a category; group by text or integers, "
             "or use a histogram"
         )
+
+
+def _listed(name: Any) -> str:
+    return str(name) if str(name) == str(name).strip() else repr(name)
+
+
+_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_missing(cell: Any) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paillier import textbook
-from sharing.cast import bug, flipped
+from sharing.cast import flipped
 
 from securecomp.errors import DecodeError, KeyMismatchError, RangeError, SecureCompError
 from securecomp.paillier import EncryptedVector, Packing, decrypt, encoding, encrypt, interop
@@ -85,7 +85,6 @@ class TestFormat:
         for buffer in (bytearray(data), memoryview(data)):
             assert encoding.decode_vector(buffer, public)[1] == 100
 
-    @bug("struct.error: additions above 64 bits are allowed and cannot be written")
     def test_more_additions_than_the_format_has_room_for(self, public):
         with pytest.raises(SecureCompError):
             encoding.encode_vector(encrypt(public, [1], bound=1, additions=2**64))

@@ -11,7 +11,6 @@ from multiprocessing import get_context
 
 import pytest
 from paillier.workers import Dying, Here
-from sharing.cast import bug
 
 from securecomp.errors import LocalProtocolError, ParameterError
 from securecomp.paillier import PublicKey, decrypt, encrypt
@@ -127,7 +126,6 @@ def test_a_pool_that_breaks(batch, at):
         batch(Here(BrokenExecutor("gone"), at))
 
 
-@bug("CancelledError, which is no RuntimeError")
 def test_a_pool_that_is_shut_down_meanwhile(batch):
     with pytest.raises(LocalProtocolError, match=r"nothing was returned$"):
         batch(Here(CancelledError(), 1))

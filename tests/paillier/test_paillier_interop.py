@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from paillier import textbook
 from phe import EncodedNumber, EncryptedNumber
 from phe.command_line import cli
-from sharing.cast import bug
 
 from securecomp.errors import (
     BackendUnavailableError,
@@ -200,7 +199,6 @@ class TestFromPhe:
         with pytest.raises(ParameterError, match=r"^the numbers' exponents are too far apart"):
             interop.from_phe(numbers(10**9), private.public)
 
-    @bug("Fraction(16) ** exponent is computed for any exponent, of any sender")
     @pytest.mark.parametrize("exponent", [-400_000, 400_000])
     def test_an_exponent_that_no_number_has(self, private, theirs, exponent):
         """A double's exponent is from -269 to 256; one of 10^9 never comes back."""
@@ -215,7 +213,6 @@ class TestFromPhe:
             read = interop.from_phe([number], private.public)
             assert read.decrypt(private) == [want]
 
-    @bug("OverflowError: the integer is too large for a float")
     def test_a_value_beyond_a_double(self, real):
         public = real.public.to_phe()
         number = public.encrypt(EncodedNumber(public, 2**1500, -1))
@@ -300,7 +297,6 @@ class TestToPhe:
         with pytest.raises(BackendUnavailableError, match=r"^phe is not installed; pip install"):
             interop.to_phe(vector)
 
-    @bug("a ValueError of <<, or a layout in which nothing fits")
     @pytest.mark.parametrize("additions", [2**600, 0, -5])
     def test_additions_that_cannot_be(self, public, additions):
         with pytest.raises((ParameterError, RangeError)):

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paillier import textbook
 from phe import paillier as phe
-from sharing.cast import bug
 
 from securecomp.errors import DecodeError, ParameterError
 from securecomp.paillier import PrivateKey, PublicKey, keys
@@ -253,7 +252,6 @@ class TestPublic:
         with pytest.raises(ParameterError, match=reason):
             PublicKey(n, **TESTS)
 
-    @bug("a negative modulus is a ValueError of gmpy2 that says something of roots")
     def test_a_negative_modulus(self):
         with pytest.raises(ParameterError):
             PublicKey(-P * Q, **TESTS)
@@ -274,7 +272,6 @@ class TestPublic:
         with pytest.raises(ParameterError, match=reason):
             PublicKey(n, int(case) if h_s is None else h_s, **TESTS)
 
-    @bug("an h_s that randomises nothing is taken; who carries the key file can then read")
     @pytest.mark.parametrize("case", ["-1", "1+n", "1+7n", "n-1"])
     def test_an_h_s_that_hides_nothing(self, public, case):
         """Modulo n they are 1 or -1: a ciphertext is then its plaintext, in clear."""
@@ -477,7 +474,6 @@ class TestFiles:
         with pytest.raises(DecodeError, match=reason):
             PrivateKey.from_json(self.changed(private, *path, value=value), **TESTS)
 
-    @bug("TypeError: key_ops is searched before it is known to be a list")
     @pytest.mark.parametrize("value", [5, True, 1.5])
     def test_key_ops_that_are_no_list(self, private, value):
         with pytest.raises(DecodeError, match=r"^not a Paillier private key file"):
@@ -495,7 +491,6 @@ class TestFiles:
             with pytest.raises(ParameterError, match="h_s is not an element of the group"):
                 PrivateKey.from_json(text, **TESTS)
 
-    @bug("the kid is not compared: a file with a foreign h_s still shows the key holder's id")
     @pytest.mark.parametrize("part", ["public", "private"])
     def test_a_file_that_shows_the_id_of_another_key(self, private, part):
         """The id is what people compare by phone, and the file is where they read it."""

@@ -10,7 +10,6 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sharing.cast import bug
 
 from securecomp.core.fixedpoint import FixedPoint
 from securecomp.errors import DecodeError, KeyMismatchError, ParameterError, RangeError
@@ -133,26 +132,22 @@ class TestFormat:
         with pytest.raises(DecodeError, match=f"^a.enc: {text}$"):
             files.decode_table(forged, public, "a.enc")
 
-    @bug("rows of no columns are taken, and a file of 300 bytes writes a CSV of any length")
     @pytest.mark.parametrize("rows", [-5, 1, 10**15])
     def test_rows_without_columns(self, public, table, rows):
         forged = table([], Frame((), {}, rows)).encode()
         with pytest.raises(DecodeError, match=r"^a.enc: the header does not fit"):
             files.decode_table(forged, public, "a.enc")
 
-    @bug("two columns of one name are taken")
     def test_columns_of_one_name(self, public, table):
         for frame in (Frame(("x", "x"), {}, 1), Frame(("x", "y"), {"x": ["1"]}, 1)):
             with pytest.raises(DecodeError, match=r"^a.enc: "):
                 files.decode_table(table([1, 2], frame).encode(), public, "a.enc")
 
-    @bug("a scale that is no power of ten is taken, and its numbers are written wrong")
     @pytest.mark.parametrize("scale", [2, 3, 300, 10**23, 1 << 500_000], ids="abcde")
     def test_a_scale_that_is_no_power_of_ten(self, public, table, scale):
         with pytest.raises(DecodeError, match=r"^a.enc: "):
             files.decode_table(table(scale=scale).encode(), public, "a.enc")
 
-    @bug("the file is not named")
     def test_a_file_under_another_key(self, stranger, table):
         with pytest.raises(KeyMismatchError, match=r"^a.enc: encrypted under key "):
             files.decode_table(table().encode(), stranger.public, "a.enc")
@@ -260,12 +255,10 @@ class TestReading:
             with pytest.raises(ParameterError, match=f"^{path}: cannot be read: "):
                 files.read_csv(path, (), (), GRID)
 
-    @bug("a column that is asked to be encrypted travels in clear if it is named as a label too")
     def test_a_column_that_is_encrypted_and_in_clear(self, written):
         with pytest.raises(ParameterError, match="los"):
             files.read_csv(written("los,ward\n1,2\n"), ("los",), ("los",), GRID)
 
-    @bug("a column that is named twice is there twice")
     def test_a_column_that_is_named_twice(self, written):
         with pytest.raises(ParameterError, match="los"):
             files.read_csv(written("los,ward\n1,2\n"), ("los", "los"), (), GRID)
@@ -295,30 +288,28 @@ class TestWriting:
     )
     def test_numbers(self, tmp_path, scale, values, cells):
         path = tmp_path / "out.csv"
-        files.write_csv(path, Frame(("x", "y"), {"w": ["é,", "b"]}, 2), values, scale)
+        path.write_bytes(files.format_csv(Frame(("x", "y"), {"w": ["é,", "b"]}, 2), values, scale))
         assert self.rows(path) == [
             ["w", "x", "y"],
             ["é,", *cells[:2]],
             ["b", *cells[2:]],
         ]
 
-    @bug("numbers of more than 28 digits are rounded in silence")
     @pytest.mark.parametrize("value", [10**30 + 1, -(10**28) - 1, 12345678901234567890123456789012])
     def test_numbers_of_many_digits_are_exact(self, tmp_path, value):
         path = tmp_path / "out.csv"
-        files.write_csv(path, Frame(("x",), {}, 1), [value], 10)
+        path.write_bytes(files.format_csv(Frame(("x",), {}, 1), [value], 10))
         assert Decimal(self.rows(path)[1][0]).as_tuple() == Decimal(f"{value}e-1").as_tuple()
 
     def test_no_rows(self, tmp_path):
         path = tmp_path / "out.csv"
-        files.write_csv(path, Frame(("x",), {"w": []}, 0), [], 1)
+        path.write_bytes(files.format_csv(Frame(("x",), {"w": []}, 0), [], 1))
         assert self.rows(path) == [["w", "x"]]
 
     @pytest.mark.parametrize("name", ["nowhere/out.csv", "."])
-    @bug("an OSError")
     def test_where_nothing_can_be_written(self, tmp_path, name):
         with pytest.raises(ParameterError, match="cannot be written"):
-            files.write_csv(tmp_path / name, Frame(("x",), {}, 0), [], 1)
+            files.write_output(tmp_path / name, b"x", [])
 
 
 class TestSums:
@@ -367,7 +358,7 @@ class TestKeyFiles:
         old = os.umask(0)
         try:
             path = tmp_path / "x.key"
-            files.write_secret(path, "secret")
+            files.write_new(path, "secret", 0o600)
         finally:
             os.umask(old)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -380,11 +371,11 @@ class TestKeyFiles:
         link.symlink_to(tmp_path / "elsewhere")
         for there in (path, link, tmp_path):
             with pytest.raises(ParameterError, match=f"^{there}: cannot be written: "):
-                files.write_secret(there, "secret")
+                files.write_new(there, "secret", 0o600)
         assert path.read_text() == "precious"
         assert not (tmp_path / "elsewhere").exists()
         with pytest.raises(ParameterError, match=r"cannot be written: No such file or directory$"):
-            files.write_secret(tmp_path / "no" / "x.key", "secret")
+            files.write_new(tmp_path / "no" / "x.key", "secret", 0o600)
 
     def test_reading(self, tmp_path, real):
         secret, public = tmp_path / "x.key", tmp_path / "x.pub"
@@ -420,7 +411,6 @@ class TestKeyFiles:
             with pytest.raises(ParameterError, match=f"{path}: cannot be read: "):
                 read(path)
 
-    @bug("the path is in the message three times")
     def test_the_path_is_said_once(self, tmp_path):
         for read in (files.read_public, files.read_private):
             with pytest.raises(ParameterError) as caught:

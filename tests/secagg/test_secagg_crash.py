@@ -8,7 +8,7 @@ import textwrap
 
 import msgspec
 import pytest
-from secagg.cohort import Cohort, bug, identity, stream
+from secagg.cohort import Cohort, identity, stream
 from secagg.lying import again, finishes
 
 from securecomp.errors import LocalProtocolError, ParameterError
@@ -156,7 +156,6 @@ def test_saving_needs_a_journal_on_disk(journals):
     finishes(cohort)
 
 
-@bug("a saved state is taken by clients whose marks are forgotten")
 def test_restoring_needs_a_journal_on_disk(tmp_path):
     """Two such clients would give one answer each, and so both shares of a peer."""
     cohort = cohort_with(tmp_path)
@@ -166,7 +165,6 @@ def test_restoring_needs_a_journal_on_disk(tmp_path):
         Client(cohort.session, BOB, identity(BOB)).restore(saved)
 
 
-@bug("a client takes up the state of another")
 def test_a_state_is_of_one_client(tmp_path):
     cohort = cohort_with(tmp_path)
     cohort.reach("unmask")
@@ -247,7 +245,6 @@ class Empty(MemoryJournal):
         super().spend(mark)
 
 
-@bug("a journal that is empty is taken for none")
 def test_a_journal_that_is_empty_is_one():
     journal = Empty()
     cohort = Cohort(4, journals={BOB: journal})

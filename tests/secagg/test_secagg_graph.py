@@ -53,9 +53,10 @@ def by_scipy(clients, corrupt, dropout, active, sigma=40, eta=20):
 
 
 @pytest.mark.parametrize("active", [False, True])
-@pytest.mark.parametrize("clients", [10, 33, 60, 150])
+@pytest.mark.parametrize("clients", [10, 33, 53, 60, 150])
 @pytest.mark.parametrize(
-    ("corrupt", "dropout"), [(0.05, 0.05), (0.1, 0.3), (0.2, 0.2), (0.3, 0.1), (0.4, 0.2)]
+    ("corrupt", "dropout"),
+    [(0.05, 0.05), (0.1, 0.3), (0.2, 0.2), (0.3, 0.1), (0.4, 0.2), (0.1, 0.4)],
 )
 def test_plans_by_scipy(clients, corrupt, dropout, active):
     assert plan(clients, corrupt, dropout, active=active) == by_scipy(

@@ -1,7 +1,7 @@
 """A server that lies about who advertised which keys; see `lying`."""
 
 import pytest
-from secagg.cohort import BOX, Cohort, bug, changed, flipped
+from secagg.cohort import BOX, Cohort, changed, flipped
 from secagg.lying import ALICE, SECURITY, SMALL_ORDER, finishes, refused
 
 from securecomp.errors import (
@@ -184,7 +184,6 @@ def test_swapped_keys():
     finishes(cohort)
 
 
-@bug("a key that cannot be used is seen only after the step's mark is spent")
 @pytest.mark.parametrize("field", ["cipher_key", "mask_key"])
 @pytest.mark.parametrize("key", [*SMALL_ORDER, b"", b"\x09" * 31, b"\x09" * 33], ids=bytes.hex)
 def test_keys_that_are_no_points_of_large_order(field, key):
@@ -197,7 +196,6 @@ def test_keys_that_are_no_points_of_large_order(field, key):
     finishes(cohort)
 
 
-@bug("the unused bit of an X25519 key makes two keys of one")
 @pytest.mark.parametrize("field", ["cipher_key", "mask_key"])
 def test_the_same_key_written_in_two_ways(field):
     """RFC 7748, section 5: the highest bit is ignored, so that both give the same secrets."""
