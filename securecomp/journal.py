@@ -50,8 +50,11 @@ class FileJournal:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = Path(folder)
+        self._folder = Path(folder).resolve()  # stays where it is if the process moves
+        new = [path for path in (self._folder, *self._folder.parents) if not path.exists()]
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in new:
+            _sync(path.parent)
 
     def spend(self, mark: str) -> None:
         """Record a mark."""
@@ -64,8 +67,13 @@ class FileJournal:
             os.fsync(file)
         finally:
             os.close(file)
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync(self._folder)
+
+
+def _sync(folder: Path) -> None:
+    """Make a folder's entries reach the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

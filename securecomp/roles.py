@@ -111,9 +111,7 @@ class SessionRole(Role):
         if name not in among:
             raise ParameterError(f"{name!r} is not a {type(self).__name__} of this session")
         if session.keys[name] != identity.public:
-            raise KeyMismatchError(
-                f"the identity given is not that of {name!r} in this session; use its own"
-            )
+            raise KeyMismatchError(f"this identity is not {name!r} of the session; use its own")
         self._identity = identity
         self._entropy = entropy
         self._join(session)

@@ -166,7 +166,7 @@ class Session(msgspec.Struct, frozen=True):
             for half in publickey.halves(key):
                 if half in owners:
                     raise ParameterError(
-                        f"{name!r} has a key of {owners[half]!r}; each party has its own"
+                        f"{name!r} has the same key as {owners[half]!r}; each party has its own"
                     )
                 owners[half] = name
 

@@ -10,7 +10,7 @@ from securecomp import wire
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.prg import Lanes
-from securecomp.errors import DecodeError, RangeError, RemoteProtocolError
+from securecomp.errors import DecodeError, RangeError, RemoteProtocolError, ThresholdError
 from securecomp.identity import Identity
 from securecomp.roles import SessionRole, State
 from securecomp.secagg import masking
@@ -90,14 +90,18 @@ class Receiver(SessionRole):
         Raises:
             DecodeError, AuthenticationError, RemoteProtocolError: Not the server's message.
             RangeError: The total is beyond the agreed bounds.
+            ThresholdError: It is of fewer survivors than agreed.
         """
         following = self._next("receive")
         sender, total, payload = self._open(data, Total, self._session.servers)
         parameters = Parameters.of(self._session)
         length = masking.vector_length(self._session.layout, parameters)
-        inside = all(0 <= i < parameters.clients for i in total.survivors)
-        if not inside or len(set(total.survivors)) != len(total.survivors):
+        survivors = total.survivors
+        inside = all(0 <= i < parameters.clients for i in survivors)
+        if not inside or survivors != sorted(set(survivors)):
             raise RemoteProtocolError(sender, "its list of survivors is malformed")
+        if len(survivors) < parameters.minimum:
+            raise ThresholdError(parameters.minimum, len(survivors), "a total of too few survivors")
         try:
             residues = wire.unpack(total.vector, payload, length, parameters.bits)
         except DecodeError as error:

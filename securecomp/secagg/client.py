@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import ClassVar
 
 import msgspec
-import numpy as np
 import numpy.typing as npt
 
 from securecomp import identity as identity_
@@ -29,6 +28,7 @@ from securecomp.core import field
 from securecomp.core.entropy import Entropy
 from securecomp.errors import (
     AuthenticationError,
+    KeyMismatchError,
     LocalProtocolError,
     ParameterError,
     RangeError,
@@ -96,7 +96,7 @@ class Client(SessionRole):
         super().__init__(session, name, identity, session.contributors, State.READY, entropy)
         self._index = session.contributors.index(name)
         self._server = session.servers[0]
-        self._journal = journal or MemoryJournal()
+        self._journal = MemoryJournal() if journal is None else journal
         self._application = application
         self._ring = KeyRing()
 
@@ -129,6 +129,7 @@ class Client(SessionRole):
             RemoteProtocolError: The server's list leaves this client out or changes its keys, or
                 names clients twice or in disorder.
             AuthenticationError: A signature is not the named client's (active security).
+            KeyMismatchError: A key is no point, or one of small order; it names the client.
             ThresholdError: Too few clients advertised keys.
         """
         following = self._next("share")
@@ -150,11 +151,17 @@ class Client(SessionRole):
             raise self._refused("its list of keys is malformed")
         if keys.get(self._index) != self._ring.public():
             raise self._refused("its list of keys does not have this client's own")
-        if len({key for pair in keys.values() for key in pair}) != 2 * len(keys):
+        if len({masking.without_top_bit(k) for pair in keys.values() for k in pair}) != (
+            2 * len(keys)
+        ):
             raise self._refused("two clients are said to have the same key")
         strangers = set(keys) - {self._index, *self._neighbours}
         if strangers:
             raise self._refused("it lists a client that is no neighbour in the agreed graph")
+        for i, pair in keys.items():
+            if not all(map(masking.is_key, pair)):
+                name = self._session.contributors[i]
+                raise KeyMismatchError(f"{name}: its key of this session is not a valid one")
         self._enough(keys)
         if self.parameters.active:
             for i, key in zip(message.clients, message.keys, strict=True):
@@ -246,8 +253,7 @@ class Client(SessionRole):
         return self._send(Consent(self._identity.sign(*self._statement(survivors))))
 
     def _statement(self, survivors: list[int]) -> tuple[str, bytes, bytes, bytes]:
-        listed = np.array(survivors, "<u4").tobytes()
-        return "secagg survivors", self._agreement, listed, self._application
+        return masking.statement(self._agreement, survivors, self._application)
 
     def unmask(self, data: wire.Buffer) -> wire.Buffer:
         """Reveal, once, one share for each neighbour: of its seed or of its mask key.
@@ -288,6 +294,14 @@ class Client(SessionRole):
         near = {self._index, *self._neighbours} & set(survivors)
         if near - set(self._ring.held):
             raise self._refused("it brings back a client that had dropped out")
+        dropped = set(self._ring.held) - set(survivors)
+        if dropped and self._session.round:
+            # The same mask key hid this client's vector in earlier rounds, whose seeds are known.
+            raise ThresholdError(
+                len(self._ring.held),
+                len(self._ring.held) - len(dropped),
+                "somebody dropped out after the first round; start a new session",
+            )
         if len(survivors) < self.parameters.minimum:
             raise ThresholdError(
                 self.parameters.minimum, len(survivors), "too few survivors to hide among"
@@ -313,7 +327,7 @@ class Client(SessionRole):
             identity_.verify(self._session.keys[name], signature, name, *statement)
 
     def next_round(self, layout: Layout) -> tuple[Session, wire.Buffer]:
-        """Go on with the same keys, as long as nobody dropped out.
+        """Go on with the same keys, as long as nobody dropped out, in this round or a later one.
 
         Args:
             layout: What is summed next.
@@ -344,7 +358,7 @@ class Client(SessionRole):
         """
         if isinstance(self._journal, MemoryJournal):
             raise LocalProtocolError("save() needs a journal on disk; give the client one")
-        saved = msgspec.msgpack.encode((self._agreement, self.state.value, self._ring))
+        saved = msgspec.msgpack.encode((self._agreement, self.name, self.state.value, self._ring))
         self.abort()
         return saved
 
@@ -352,19 +366,25 @@ class Client(SessionRole):
         """Take up a state that `save` returned. Call it on a new client of the same session.
 
         Raises:
-            LocalProtocolError: This client has begun already.
+            LocalProtocolError: This client has begun already, or has no journal on disk.
             ParameterError: The bytes are not a state of this session.
         """
         if self.state is not State.READY:
             raise LocalProtocolError("restore() is for a client that has not begun")
+        if isinstance(self._journal, MemoryJournal):
+            raise LocalProtocolError("restore() needs the journal on disk that the client had")
         try:
-            agreement, state, ring = msgspec.msgpack.decode(saved, type=tuple[bytes, str, KeyRing])
+            agreement, name, state, ring = msgspec.msgpack.decode(
+                saved, type=tuple[bytes, str, str, KeyRing]
+            )
             self.state = State(state)
         except (msgspec.DecodeError, ValueError):
             raise ParameterError("these bytes are not a client's saved state") from None
-        if agreement != self._agreement:
+        if (agreement, name) != (self._agreement, self.name):
             self.state = State.READY
-            raise ParameterError("the saved state is of another session, round or layout")
+            raise ParameterError(
+                "the saved state is of another session, round or layout, or of another client"
+            )
         self._ring = ring
 
     def _from_server(self, data: wire.Buffer, kind: type[wire.M]) -> tuple[wire.M, memoryview]:

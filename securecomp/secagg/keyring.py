@@ -5,6 +5,7 @@ held shares when they are answered with, the keys when one of them was revealed.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -56,6 +57,9 @@ class KeyRing(msgspec.Struct):
 
     def __repr__(self) -> str:
         return f"KeyRing({len(self.peers)} peers)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("peers", len(self.peers))]  # rich would show the fields
 
     def public(self) -> tuple[bytes, bytes]:
         """Return the public cipher and mask key."""

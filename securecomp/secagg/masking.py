@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp import wire
+from securecomp import publickey, wire
 from securecomp.core import buffers, prg
 from securecomp.core.prg import Lanes
 from securecomp.errors import ParameterError, RangeError
@@ -28,6 +28,16 @@ def digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
+def without_top_bit(key: bytes) -> bytes:
+    """Return an X25519 key without the bit that RFC 7748 ignores, to compare keys."""
+    return key[:-1] + bytes([key[-1] & 0x7F]) if key else key
+
+
+def is_key(key: bytes) -> bool:
+    """Return whether this can be a party's X25519 key."""
+    return len(key) == publickey.POINT_BYTES and not publickey.is_small_order(key)
+
+
 def roster(keys: Keys) -> bytes:
     """Return the digest of a list of advertised keys."""
     seen: list[bytes | int] = []
@@ -40,6 +50,13 @@ def commitment(seed: bytes, agreement: bytes, client: int) -> bytes:
     """Return a hash that binds a client to its self-mask's seed and, the seed being uniform,
     shows nothing of the mask."""
     return digest(prg.join("secagg commitment", agreement, client, seed))
+
+
+def statement(
+    agreement: bytes, survivors: Sequence[int], application: bytes
+) -> tuple[str, bytes, bytes, bytes]:
+    """Return what a client signs about the survivors."""
+    return "secagg survivors", agreement, np.array(survivors, "<u4").tobytes(), application
 
 
 def self_key(seed: bytes, agreement: bytes, client: int) -> bytes:

@@ -65,7 +65,8 @@ class Parameters:
             corrupt: Fraction of clients that may collude with the server (sparse graph).
             dropout: Fraction of clients that may drop out (sparse graph).
             max_weight: Largest integer weight; 0 for a plain sum.
-            minimum: Fewest survivors; by default the threshold of the complete graph.
+            minimum: Fewest survivors; by default more than half (two thirds) of a complete
+                graph's clients, and of a sparse one's all that the dropout rate leaves.
             complete: Force the complete graph, or forbid it; by default it is used below 50
                 clients, for active security, and where no sparse graph is safe.
 
@@ -80,21 +81,38 @@ class Parameters:
             )
         if security not in ("semi-honest", "active"):
             raise ParameterError(f'security is "semi-honest" or "active", not {security!r}')
+        if not (0 <= corrupt < 1 and 0 <= dropout < 1):
+            raise ParameterError("corruption and dropout rates are at least 0 and below 1")
         active = security == "active"
         if active and complete is False:
             raise ParameterError("active security needs the complete graph; leave out complete")
+        forbidden = complete is False
         if complete is None:
             complete = active or clients < graph.COMPLETE_BELOW
         thousandths = (round(corrupt * 1000), round(dropout * 1000))
         found = None if complete else _planned(clients, *thousandths)
         if found is None:
+            if complete is False and forbidden:
+                raise ParameterError(
+                    f"no sparse graph on {clients} clients is safe at these rates; allow the "
+                    "complete one"
+                )
+            threshold = max(_least_threshold(clients, active), int(corrupt * clients) + 1)
+            if threshold > clients - int(dropout * clients):
+                raise ParameterError(
+                    f"with {corrupt:.0%} corrupt and {dropout:.0%} dropped out of {clients} "
+                    "clients no threshold is safe; lower one"
+                )
             thousandths = (0, 0)
-            found = graph.Plan(clients - 1, _least_threshold(clients, active))
+            found = graph.Plan(clients - 1, threshold)
+            least = max(SMALLEST_COHORT, _least_threshold(clients, active))
+        else:
+            least = _survivors(clients, thousandths[1])
         return cls(
             clients,
             found.degree,
             found.threshold,
-            minimum or max(SMALLEST_COHORT, _least_threshold(clients, active)),
+            minimum or least,
             modulus_bits(clients, bound, max_weight),
             max_weight,
             active,
@@ -130,6 +148,8 @@ class Parameters:
             raise ParameterError(
                 f"threshold {self.threshold} is above the {self.degree + 1} holders of shares"
             )
+        if self.bits > 63:
+            raise RangeError(f"a modulus of {self.bits} bits does not fit 63 bits")
         if self.max_weight < 0 or self.bits < modulus_bits(self.clients, bound, self.max_weight):
             raise RangeError(f"a sum of {self.clients} vectors could wrap modulo 2^{self.bits}")
         return self
@@ -137,15 +157,23 @@ class Parameters:
     def _sparse_threshold(self) -> int:
         if self.active:
             raise ParameterError("active security needs the complete graph")
-        if self.corrupt < LEAST_CORRUPT:
+        if self.corrupt < LEAST_CORRUPT or self.corrupt * self.clients < 1000:
             raise ParameterError(
-                f"a sparse graph must stand at least {LEAST_CORRUPT / 10:g} % corrupt clients"
+                f"a sparse graph must stand at least {LEAST_CORRUPT / 10:g} % corrupt clients, and "
+                "one; take the complete graph"
             )
         planned = _planned(self.clients, self.corrupt, self.dropout)
         if planned is None or self.degree != planned.degree:
             raise ParameterError(
                 f"a graph of degree {self.degree} on {self.clients} clients is not the one that "
                 "the agreed rates need"
+            )
+        if self.minimum < _survivors(self.clients, self.dropout):
+            # The graph of the survivors holds together for the planned dropouts only.
+            raise ThresholdError(
+                _survivors(self.clients, self.dropout),
+                self.minimum,
+                "the cohort is smaller than the graph was planned for",
             )
         return planned.threshold
 
@@ -175,6 +203,11 @@ _TERMS = tuple(field.name for field in fields(Parameters))
 
 def _planned(clients: int, corrupt: int, dropout: int) -> graph.Plan | None:
     return graph.plan(clients, corrupt / 1000, dropout / 1000)
+
+
+def _survivors(clients: int, dropout: int) -> int:
+    """Fewest clients that a sparse graph's dropout rate, in thousandths, leaves."""
+    return clients - clients * dropout // 1000
 
 
 def _least_threshold(clients: int, active: bool) -> int:

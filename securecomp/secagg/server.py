@@ -7,7 +7,7 @@ whose mask key was reconstructed would otherwise lie open.
 Sources: Bonawitz et al., CCS 2017, figure 4; Bell et al., CCS 2020, algorithm 2.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -79,14 +79,23 @@ class Server(SessionRole):
         name: str,
         identity: Identity,
         *,
+        application: bytes = b"",
         entropy: Entropy = entropy_.system,
     ) -> None:
         """Open a session.
+
+        Args:
+            session: As agreed.
+            name: Which server of the session this is.
+            identity: Its long-term keys.
+            application: What the clients sign besides the survivors; to check their signatures.
+            entropy: Source of all randomness.
 
         Raises:
             ParameterError, ThresholdError, RangeError: Its parameters are impossible.
         """
         super().__init__(session, name, identity, session.servers, State.COLLECTING_KEYS, entropy)
+        self._application = application
         self._keys: dict[int, Advertise] = {}
         self._start_round()
 
@@ -110,15 +119,20 @@ class Server(SessionRole):
     @property
     def missing(self) -> list[str]:
         """The clients of whom a message of this step is awaited."""
+        awaited, there = self._step()
+        return [self._session.contributors[i] for i in sorted(awaited - there)]
+
+    def _step(self) -> tuple[set[int], set[int]]:
+        """Return who takes part in this step, and who has sent its message."""
+        signers = set(self._consents) if self.parameters.active else set(self._survivors)
         steps: dict[State, tuple[set[int], set[int]]] = {
             State.COLLECTING_KEYS: (set(self._index.values()), set(self._keys)),
             State.COLLECTING_SHARES: (set(self._keys), set(self._shares)),
             State.COLLECTING_VECTORS: (set(self._shares), self._vectors),
             State.COLLECTING_CONSENTS: (set(self._survivors), set(self._consents)),
-            State.COLLECTING_UNMASKS: (set(self._survivors), set(self._unmasks)),
+            State.COLLECTING_UNMASKS: (signers, set(self._unmasks)),
         }
-        awaited, there = steps.get(self.state, (set(), set()))
-        return [self._session.contributors[i] for i in sorted(awaited - there)]
+        return steps.get(self.state, (set(), set()))
 
     def receive(self, data: wire.Buffer) -> None:
         """Take a client's message of this step. A refused message changes nothing.
@@ -141,13 +155,27 @@ class Server(SessionRole):
     def _awaited(
         self, data: wire.Buffer, kind: type[wire.M]
     ) -> tuple[int, str, wire.M, memoryview]:
-        sender, message, payload = self._open(data, kind, self.missing)
+        awaited, there = (
+            [self._session.contributors[i] for i in clients] for clients in self._step()
+        )
+        sender, message, payload = self._open(data, kind, awaited, there)
         return self._index[sender], sender, message, payload
 
     def _take_keys(self, data: wire.Buffer) -> None:
         index, sender, message, _ = self._awaited(data, Advertise)
-        if len(message.cipher_key) != 32 or len(message.mask_key) != 32:
+        mine = (message.cipher_key, message.mask_key)
+        if any(len(key) != 32 for key in mine):
             raise RemoteProtocolError(sender, "its public keys have a wrong length")
+        taken = {
+            masking.without_top_bit(key)
+            for other in self._keys.values()
+            for key in (other.cipher_key, other.mask_key)
+        }
+        if not all(map(masking.is_key, mine)):
+            raise RemoteProtocolError(sender, "its public keys are not valid ones")
+        short = {masking.without_top_bit(key) for key in mine}
+        if len(short) < 2 or short & taken:
+            raise RemoteProtocolError(sender, "its public keys are not its own, or one is twice")
         if self.parameters.active:
             identity_.verify(
                 self._session.keys[sender],
@@ -182,8 +210,8 @@ class Server(SessionRole):
 
     def _take_consent(self, data: wire.Buffer) -> None:
         index, sender, message, _ = self._awaited(data, Consent)
-        if len(message.signature) != identity_.SIGNATURE_BYTES:
-            raise RemoteProtocolError(sender, "its signature has a wrong length")
+        statement = masking.statement(self._agreement, self._survivors, self._application)
+        identity_.verify(self._session.keys[sender], message.signature, sender, *statement)
         self._consents[index] = message.signature
 
     def _take_unmask(self, data: wire.Buffer) -> None:
@@ -259,6 +287,13 @@ class Server(SessionRole):
 
     def _end_vectors(self) -> dict[str, wire.Buffer]:
         self._enough(len(self._vectors), "sent a vector")
+        if self._session.round and self._vectors != set(self._shares):
+            raise ThresholdError(
+                len(self._shares),
+                len(self._vectors),
+                "somebody dropped out after the first round; nothing was revealed; start a new "
+                "session",
+            )
         self._survivors = sorted(self._vectors)
         message = Survivors(self._survivors)
         return self._to_clients(self._survivors, lambda _: message)
@@ -280,17 +315,12 @@ class Server(SessionRole):
         dropped = [
             d for d in sorted(self._shares) if d not in alive and alive & set(self._graph[d])
         ]
-        secrets = self._reconstruct([*self._survivors, *dropped])
+        secrets = self._reconstruct([*self._survivors, *dropped], alive)
         plus: list[bytes] = []
         minus: list[bytes] = []
         for owner in self._survivors:
-            seed = secrets[owner]
-            if masking.commitment(seed, self._agreement, owner) != self._shares[owner].commitment:
-                raise self._wrong_share(owner)
-            minus.append(masking.self_key(seed, self._agreement, owner))
+            minus.append(masking.self_key(secrets[owner], self._agreement, owner))
         for owner in dropped:
-            if public_key(secrets[owner]) != self._keys[owner].mask_key:
-                raise self._wrong_share(owner)
             key = X25519PrivateKey.from_private_bytes(secrets[owner])
             for peer in self._graph[owner]:
                 if peer in alive:
@@ -306,7 +336,7 @@ class Server(SessionRole):
         body = wire.encode_body(total, residues.size, lambda a, b: residues[a:b], p.bits)
         return {name: self._seal(Total.KIND, body, name) for name in self._session.receivers}
 
-    def _reconstruct(self, owners: list[int]) -> dict[int, bytes]:
+    def _reconstruct(self, owners: list[int], alive: set[int]) -> dict[int, bytes]:
         """Put the owners' secrets together; owners with the same holders at one go."""
         held = {
             index: dict(zip(of, rows, strict=True))
@@ -315,7 +345,7 @@ class Server(SessionRole):
         groups: dict[tuple[int, ...], list[int]] = {}
         needed = self.parameters.threshold
         for owner in owners:
-            holders = sorted(v for v in (*self._graph[owner], owner) if v in held)[:needed]
+            holders = sorted(v for v in (*self._graph[owner], owner) if v in held)
             if len(holders) < needed:
                 raise ThresholdError(
                     needed,
@@ -326,14 +356,52 @@ class Server(SessionRole):
         secrets: dict[int, bytes] = {}
         for group, owned in groups.items():
             rows = np.array([[held[h][o] for o in owned] for h in group], np.uint64)
-            flat = rows.reshape(len(group), -1)
-            joined = shamir.reconstruct([h + 1 for h in group], flat).reshape(-1, SHARE_LIMBS)
-            for owner, residues in zip(owned, joined, strict=True):
-                try:
-                    secrets[owner] = shamir.to_bytes(residues, SECRET_BYTES)
-                except ParameterError:
-                    raise self._wrong_share(owner) from None
+            first = self._join_shares(group[:needed], rows[:needed])
+            for place, owner in enumerate(owned):
+                secret = first[place]
+                if not self._fits(owner, secret, owner in alive):
+                    # Somebody's share is wrong: leave others out in turn, if there are enough.
+                    windows = [
+                        np.arange(start, start + needed) % len(group)
+                        for start in range(1, len(group))
+                    ]
+                    secret = next(
+                        (
+                            joined
+                            for window in windows
+                            for joined in self._join_shares(
+                                [group[i] for i in window], rows[window][:, [place]]
+                            )
+                            if self._fits(owner, joined, owner in alive)
+                        ),
+                        None,
+                    )
+                if secret is None:
+                    raise self._wrong_share(owner)
+                secrets[owner] = secret
         return secrets
+
+    @staticmethod
+    def _join_shares(holders: Sequence[int], rows: Residues) -> list[bytes | None]:
+        """Return the secrets of shares, shape (holders, owners, limbs); None for what is none."""
+        flat = rows.reshape(len(holders), -1)
+        joined = shamir.reconstruct([h + 1 for h in holders], flat).reshape(-1, SHARE_LIMBS)
+        secrets: list[bytes | None] = []
+        for residues in joined:
+            try:
+                secrets.append(shamir.to_bytes(residues, SECRET_BYTES))
+            except ParameterError:
+                secrets.append(None)
+        return secrets
+
+    def _fits(self, owner: int, secret: bytes | None, alive: bool) -> bool:
+        """Check a secret against what its owner committed to, or advertised."""
+        if secret is None:
+            return False
+        if alive:
+            commitment = masking.commitment(secret, self._agreement, owner)
+            return commitment == self._shares[owner].commitment
+        return public_key(secret) == self._keys[owner].mask_key
 
     def _wrong_share(self, owner: int) -> RemoteProtocolError:
         return RemoteProtocolError(

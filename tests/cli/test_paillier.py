@@ -4,6 +4,8 @@ import csv
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -143,10 +145,16 @@ class TestAround:
         assert ok("encrypt", "c.pub", "in.csv", "--bound", "4", "-o", "x.enc").startswith(
             "x.enc: 0 rows, 2 columns, 0 ciphertexts, "
         )
-        shutil.copy("x.enc", "y.enc")
-        ok("add", "c.pub", "x.enc", "y.enc", "-o", "t.enc")
-        ok("decrypt", "c.key", "t.enc", "-o", "t.csv")
+        ok("add", "c.pub", "x.enc", "-o", "t.enc")
+        ok("decrypt", "c.key", "t.enc", "--minimum", "1", "-o", "t.csv")
         assert rows("t.csv") == [["x", "y"]]
+
+    def test_several_sites_without_rows(self, keys, write, ok):
+        write("in.csv", "x,y\n")
+        for name in ("x.enc", "y.enc"):
+            ok("encrypt", "c.pub", "in.csv", "--bound", "4", "-o", name)
+        ok("add", "c.pub", "x.enc", "y.enc", "-o", "t.enc")
+        assert "of 2 tables" in ok("decrypt", "c.key", "t.enc", "-o", "t.csv")
 
     def test_a_phe_key_without_h_s(self, folder, key, write, ok, fails):
         p, q = key.to_phe().p, key.to_phe().q
@@ -428,6 +436,25 @@ class TestEncrypt:
         write("c.pub", short.public.to_json())
         line = self.encrypt(fails, "--bound", "9")
         assert line == "c.pub: a key of 512 bits is not safe; use at least 2048, better 3072"
+
+    @pytest.mark.slow
+    @pytest.mark.xfail(strict=True, reason="the number is written out, which never ends")
+    @pytest.mark.parametrize(
+        ("cell", "bound"), [("1e999999999", "9"), ("1e-999999999", "9"), ("1", "1e999999999")]
+    )
+    def test_a_number_with_a_gigabyte_of_digits(self, keys, write, cell, bound):
+        """In a process of its own, that may use ten seconds of a processor."""
+        write("in.csv", f"x\n{cell}\n")
+        command = (
+            "import resource; resource.setrlimit(resource.RLIMIT_CPU, (10, 10)); "
+            "from securecomp.cli import main; main()"
+        )
+        options = ["paillier", "encrypt", "c.pub", "in.csv", "--bound", bound, "-o", "x.enc"]
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", command, *options], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: ")
 
 
 class TestAdd:

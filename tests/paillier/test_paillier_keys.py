@@ -417,7 +417,7 @@ class TestFiles:
             inner[path[-1]] = value
         return json.dumps(fields)
 
-    @pytest.mark.parametrize("value", ["****", "AAA\n", "a b", "A", "é", " ", "AA=A", "A" * 16385])
+    @pytest.mark.parametrize("value", ["****", "AAA\n", "a b", "A", "é", " ", "AA=A", "A" * 16388])
     @pytest.mark.parametrize("name", ["n", "securecomp_h_s", "p", "q"])
     def test_text_that_is_no_base64(self, private, name, value):
         path = (name,) if name in "pq" else ("pub", name)

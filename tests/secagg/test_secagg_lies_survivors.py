@@ -1,5 +1,7 @@
 """A server that lies about who survived and who signed for it; see `lying`."""
 
+import types
+
 import pytest
 from secagg.cohort import Cohort, flipped
 from secagg.lying import ALICE, SECURITY, again, finishes, refused
@@ -11,7 +13,7 @@ from securecomp.errors import (
     ThresholdError,
 )
 from securecomp.roles import State
-from securecomp.secagg.messages import Consents, Survivors
+from securecomp.secagg.messages import Consent, Consents, Survivors
 
 # The survivors.
 
@@ -78,7 +80,7 @@ def test_too_few_neighbours_among_many_survivors():
     near = client._neighbours
     far = [i for i in range(60) if i not in near]
     few = sorted([*far, *near[: threshold - 2]])
-    assert len(few) >= cohort.parameters.minimum
+    object.__setattr__(client.parameters, "minimum", len(few))  # to reach the second check
     with pytest.raises(ThresholdError, match="too few clients are left") as error:
         client.unmask(cohort.say(Survivors(few), ALICE))
     assert (error.value.needed, error.value.got) == (threshold, threshold - 1)
@@ -283,10 +285,25 @@ def test_consents_of_an_earlier_round():
     finishes(cohort)
 
 
+def take_unseen(server, data):
+    index, _, message, _ = server._awaited(data, Consent)
+    server._consents[index] = message.signature
+
+
 def test_consents_are_over_the_application_too():
     """One client has another model: it does not answer, nor do the others on its signature."""
     application = {"c0": b"model 1", "c1": b"model 1", "c2": b"model 2"}
     cohort = Cohort(3, security="active", application=application)
+    # An honest server that knows the application refuses the odd signature at once.
+    cohort.server._application = b"model 1"
+    cohort.reach("consent")
+    odd = cohort.do("consent", "c2")
+    with pytest.raises(AuthenticationError, match="c2: the signature for 'secagg survivors'"):
+        cohort.server.receive(odd)
+
+    # One that forwards it does not deceive the clients.
+    cohort = Cohort(3, security="active", application=application)
+    cohort.server._take_consent = types.MethodType(take_unseen, cohort.server)
     cohort.reach("unmask")
     for name, blamed in (("c0", "c2"), ("c1", "c2"), ("c2", "c0")):
         refused(
@@ -298,6 +315,7 @@ def test_consents_are_over_the_application_too():
             name,
         )
     same = Cohort(3, security="active", application=dict.fromkeys(application, b"model 1"))
+    same.server._application = b"model 1"
     finishes(same)
 
 

@@ -4,7 +4,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
-from secagg.cohort import BOX, LIMBS, SERVER, Cohort, bug, changed, flipped
+from secagg.cohort import BOX, LIMBS, SERVER, Cohort, changed, flipped
 from secagg.lying import SMALL_ORDER, finishes
 
 from securecomp import identity as identities
@@ -197,7 +197,6 @@ def test_keys_that_are_not_signed():
 STOPS = "a client's keys that nobody can go on with are taken"
 
 
-@bug(STOPS)
 @pytest.mark.parametrize("field", ["cipher_key", "mask_key"])
 @pytest.mark.parametrize("key", [*SMALL_ORDER, flipped(SMALL_ORDER[1], 31, 0x80)], ids=bytes.hex)
 def test_keys_of_small_order_are_refused_before_they_stop_everyone(field, key):
@@ -209,7 +208,6 @@ def test_keys_of_small_order_are_refused_before_they_stop_everyone(field, key):
     finishes(cohort)
 
 
-@bug(STOPS)
 def test_two_equal_keys_are_refused_before_they_stop_everyone():
     """Every honest client would refuse the list, and blame the server."""
     cohort = Cohort(4)
@@ -219,7 +217,6 @@ def test_two_equal_keys_are_refused_before_they_stop_everyone():
         refused(cohort, wrong, RemoteProtocolError, "c2: ")
 
 
-@bug(STOPS)
 @pytest.mark.parametrize("field", ["cipher_key", "mask_key"])
 def test_another_clients_key_is_refused_before_it_stops_everyone(field):
     cohort = Cohort(4)
@@ -347,7 +344,7 @@ def test_wrong_shares_of_a_mask_key(monkeypatch, columns, amount):
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
 def test_wrong_shares_for_one_holder(monkeypatch, victim):
-    """It holds one of the first shares, as many as the threshold: those put the secret together."""
+    """It holds one of the first shares, as many as the threshold: others stand in for it."""
     cohort = Cohort(5)
     cohort.reach("share")
 
@@ -360,8 +357,8 @@ def test_wrong_shares_for_one_holder(monkeypatch, victim):
         data = cohort.do("share", MALLORY)
     with_mallory(cohort, "share", data)
     cohort.step("mask")
-    with pytest.raises(RemoteProtocolError, match=f"c2: {NOT_OUT}"):
-        cohort.step("unmask")
+    cohort.step("unmask")
+    assert cohort.server.result().values.tolist() == cohort.total(cohort.names)
 
 
 def test_a_share_that_is_not_below_the_modulus(monkeypatch):
@@ -468,7 +465,7 @@ def test_a_consent_of_a_wrong_length(size):
     cohort.reach("consent")
     data = cohort.do("consent", MALLORY)
     wrong = send(cohort, Consent(bytes(size)))
-    refused(cohort, wrong, RemoteProtocolError, "c2: its signature has a wrong length")
+    refused(cohort, wrong, AuthenticationError, "c2: the signature for .* is not valid")
     with_mallory(cohort, "consent", data)
     finishes(cohort)
 
@@ -533,8 +530,12 @@ def test_shares_of_other_owners():
 
 
 @pytest.mark.parametrize("owner", ["c0", "c2", "c4"])
-def test_a_changed_share_at_the_end_is_seen(owner):
-    """Of a survivor's seed (c0), its own (c2), or a dropped client's mask key (c4)."""
+@pytest.mark.parametrize("others", [2, 3])
+def test_a_changed_share_at_the_end_is_seen(owner, others):
+    """Of a survivor's seed (c0), its own (c2), or a dropped client's mask key (c4).
+
+    With three right shares of three that are needed, the sum comes out all the same.
+    """
     cohort = Cohort(5)
     cohort.reach("unmask", {"mask": {"c4"}})
     _, message, payload = own(cohort, "unmask")
@@ -542,8 +543,12 @@ def test_a_changed_share_at_the_end_is_seen(owner):
     place = cohort.names.index(owner)
     rows[place, 0] = (int(rows[place, 0]) + 8) % P  # X25519 ignores the lowest three bits
     cohort.server.receive(send(cohort, message, residues=rows.reshape(-1)))
-    with pytest.raises(RemoteProtocolError, match=f"{owner}: {NOT_OUT}"):
+    if others == 3:
         cohort.step("unmask", {MALLORY})
+        assert cohort.server.result().values.tolist() == cohort.total(["c0", "c1", "c2", "c3"])
+        return
+    with pytest.raises(RemoteProtocolError, match=f"{owner}: {NOT_OUT}"):
+        cohort.step("unmask", {MALLORY, "c3"})
     assert cohort.server.state is State.ABORTED
 
 

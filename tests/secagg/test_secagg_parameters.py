@@ -243,7 +243,8 @@ def test_one_key_under_two_names_is_refused(twin):
     keys = {name: identity(name).public for name in (*cohort, SERVER)} | {
         "c2": identity(twin).public
     }
-    refused(cohort, CHOSEN.terms(), ParameterError, "the same key", keys=keys)
+    with pytest.raises(ParameterError, match="has the same key as"):
+        cohort.agree(Layout(4, 1000), terms=CHOSEN.terms(), keys=keys)
 
 
 def test_who_is_not_in_the_session():

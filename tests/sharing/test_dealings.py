@@ -66,7 +66,7 @@ def test_a_second_dealing_that_reached_every_server_is_as_good_as_the_first(cast
     assert result.tolist() == cast.total(values)
 
 
-@pytest.mark.parametrize("size", [0, 31, 33, 1 << 20])
+@pytest.mark.parametrize("size", [0, 31, 33, 1000])
 def test_a_digest_of_another_length_is_refused(cast, size):
     receiver = cast.receiver("north")
     body = vector_body(Partial(bytes(size), vector()), [1, 2, 3, 4])

@@ -81,6 +81,7 @@ class Network(RuleBasedStateMachine):
         self.taken = {place: set() for place in self.places}
         self.survivors = {}
         self.made = []
+        self.lost = {place: set() for place in self.places}
 
     def state_before(self, step):
         return State.CONSENTED if step == "unmask" and self.active else BEFORE[step]
@@ -159,6 +160,14 @@ class Network(RuleBasedStateMachine):
             self.client_states[place, name] = State.ABORTED
 
     # What the network does.
+
+    @rule(message=sent)
+    def lose(self, message):
+        """One that nobody brings again: its sender, or its recipient, has dropped out."""
+        late = message.step in ("mask", "consent", "unmask")
+        if late and len(self.lost[message.place] - {message.sender, message.recipient}) == 0:
+            self.lost[message.place] |= {message.sender, message.recipient} - {SERVER}
+            self.made = [m for m in self.made if m is not message]
 
     @rule(target=sent, message=sent)
     def deliver(self, message):
@@ -346,7 +355,7 @@ class Liar(RuleBasedStateMachine):
         """Everyone at the earliest step hears of one of two parts, nearly all of the others."""
         step = next(s for s in self.cohort.steps if self.ready(s))
         everyone = set(self.cohort.names)
-        absent = st.sets(st.sampled_from(self.cohort.names), max_size=1) if tricks else st.just(())
+        absent = st.sets(st.sampled_from(self.cohort.names), max_size=2) if tricks else st.just(())
         parts = [everyone.difference(data.draw(absent)) for _ in range(2)]
         for name in self.ready(step):
             part = data.draw(st.sampled_from(parts)) if tricks else everyone
