@@ -138,7 +138,7 @@ def integers(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
     array = as_array(values, what)
     if array.dtype != object:
         return array
-    if not all(isinstance(v, int | np.integer) for v in array.flat):
+    if not all(isinstance(v, int | np.integer | np.bool_) for v in array.flat):
         raise ParameterError(f"{what}: expected integers, got {np.asarray(values).dtype}")
     out = np.empty(array.shape, object)
     out.reshape(-1)[:] = [int(v) for v in array.flat]

@@ -81,7 +81,12 @@ def decode_table(data: bytes, key: PublicKey, where: str) -> EncryptedTable:
         raise type(error)(f"{where}: {error}") from None
     if scale not in _SCALES:
         raise DecodeError(f"{where}: its scale is not a power of ten")
+    names = [*frame.columns, *frame.labels]
     whole = frame.rows * len(frame.columns)
+    if len(set(names)) != len(names):
+        raise DecodeError(f"{where}: the header has a column twice")
+    if frame.rows < 0 or (frame.rows and not frame.columns):
+        raise DecodeError(f"{where}: the header does not fit the encrypted values")
     if vector.length != whole or any(len(v) != frame.rows for v in frame.labels.values()):
         raise DecodeError(f"{where}: the header does not fit the encrypted values")
     return EncryptedTable(frame, vector, scale)
@@ -118,6 +123,9 @@ def read_csv(
             raise ParameterError(f"{path}: there must be one column {name!r}; it has: {known}")
     if not wanted:
         raise ParameterError(f"{path}: no column is left to encrypt")
+    twice = [name for name in wanted if wanted.count(name) > 1]
+    if twice:
+        raise ParameterError(f"{path}: the column {twice[0]!r} is named twice")
     both = sorted(set(wanted) & set(labels))
     if both:
         raise ParameterError(f"{path}: {both[0]!r} is to be encrypted and a label in clear")
@@ -232,10 +240,14 @@ def read_public(path: Path) -> PublicKey:
     text = _text(path)
     try:
         fields = json.loads(text)
-        private = isinstance(fields, dict) and isinstance(fields.get("pub"), dict)
-        return PublicKey.from_json(json.dumps(fields["pub"]) if private else text)
-    except (ValueError, RecursionError) as error:
-        raise DecodeError(f"{path}: {error}") from None
+    except (ValueError, RecursionError):
+        fields = None
+    if isinstance(fields, dict) and isinstance(fields.get("pub"), dict):
+        text = json.dumps(fields["pub"])
+    try:
+        return PublicKey.from_json(text)
+    except (DecodeError, ParameterError) as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
 def read_private(path: Path) -> PrivateKey:
@@ -244,8 +256,9 @@ def read_private(path: Path) -> PrivateKey:
     Raises:
         ParameterError, DecodeError: The file cannot be read, or is no private key.
     """
+    text = _text(path)
     try:
-        return PrivateKey.from_json(_text(path))
+        return PrivateKey.from_json(text)
     except (DecodeError, ParameterError) as error:
         raise type(error)(f"{path}: {error}") from None
 
@@ -253,5 +266,7 @@ def read_private(path: Path) -> PrivateKey:
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ParameterError(f"{path}: cannot be read: it is not text") from None

@@ -12,11 +12,17 @@ from typing import Any
 
 from gmpy2 import mpz, powmod
 
-from securecomp.errors import BackendUnavailableError, KeyMismatchError, ParameterError
+from securecomp.errors import (
+    BackendUnavailableError,
+    KeyMismatchError,
+    ParameterError,
+    RangeError,
+)
 from securecomp.paillier.keys import PrivateKey, PublicKey
 from securecomp.paillier.packing import Packing
 from securecomp.paillier.vectors import EncryptedVector, decrypt
 
+_MOST_EXPONENT = 1024
 _BASE = 16  # phe.EncodedNumber.BASE
 
 
@@ -33,15 +39,24 @@ class PheNumbers:
     exponent: int
 
     def decrypt(self, key: PrivateKey) -> list[float | int]:
-        """Return the numbers: ints where the exponent is not negative, else floats."""
+        """Return the numbers: ints where the exponent is not negative, else floats.
+
+        Raises:
+            RangeError: No float is as large.
+        """
         scale = Fraction(_BASE) ** self.exponent
         exact = [int(v) * scale for v in decrypt(key, self.vector)]
-        return [int(v) if self.exponent >= 0 else float(v) for v in exact]
+        try:
+            return [int(v) if self.exponent >= 0 else float(v) for v in exact]
+        except OverflowError:
+            raise RangeError("a number is larger than any float") from None
 
 
 def one_slot(key: PublicKey, additions: int = 1024) -> Packing:
     """Return the layout of one value a ciphertext, as wide as the key affords."""
     slot = key.bits - 2
+    if not 1 <= additions < 1 << min(64, slot // 2):
+        raise ParameterError(f"additions are from 1 to 2^{min(64, slot // 2)}, not {additions}")
     bits = slot - 2 - (additions - 1).bit_length()
     return Packing((1 << bits) - 1, additions, slot, 1)
 
@@ -56,6 +71,10 @@ def from_phe(numbers: Sequence[Any], key: PublicKey, *, additions: int = 1024) -
     """
     if not numbers:
         raise ParameterError("there are no numbers")
+    if any(abs(number.exponent) > _MOST_EXPONENT for number in numbers):
+        raise ParameterError(
+            "the numbers' exponents are too far apart, or beyond what floats can have"
+        )
     exponent = min(number.exponent for number in numbers)
     packing = one_slot(key, additions)
     ciphertexts = []

@@ -45,6 +45,8 @@ class PublicKey:
         Raises:
             ParameterError: Not the modulus of a key, too short, or h_s out of range.
         """
+        if n < 0:
+            raise ParameterError("a modulus is positive")
         self.n = mpz(n)
         self.n2 = self.n * self.n
         self.h_s = None if h_s is None else mpz(h_s)
@@ -57,7 +59,10 @@ class PublicKey:
         if gmpy2.is_power(self.n) or _factors_too_close(self.n):
             raise ParameterError("an unsafe modulus: its factors are equal or too close")
         if self.h_s is not None and not (
-            1 < self.h_s < self.n2 and gmpy2.gcd(self.h_s, self.n) == 1
+            1 < self.h_s < self.n2
+            and gmpy2.gcd(self.h_s, self.n) == 1
+            # The powers of 1 + k n and of -1 hide nothing.
+            and self.h_s % self.n not in (1, self.n - 1)
         ):
             raise ParameterError("h_s is not an element of the group; get it from the key holder")
 
@@ -79,6 +84,11 @@ class PublicKey:
         return hashlib.sha256(
             prg.join("paillier key", int(self.n).to_bytes(size, "big"), h_s)
         ).digest()
+
+    @property
+    def kid(self) -> str:
+        """The id as key files show it."""
+        return f"securecomp {self.id.hex()[:16]}"
 
     def check_ciphertexts(self, ciphertexts: list[Any], where: str = "ciphertexts") -> None:
         """Refuse what no encryption under this key can be.
@@ -102,7 +112,7 @@ class PublicKey:
             "alg": "PAI-GN1",
             "key_ops": ["encrypt"],
             "n": _to_base64(self.n),
-            "kid": f"securecomp {self.id.hex()[:16]}",
+            "kid": self.kid,
         }
         if self.h_s is not None:
             fields["securecomp_h_s"] = _to_base64(self.h_s)
@@ -123,11 +133,15 @@ class PublicKey:
         if fields.get("kty") != "DAJ" or fields.get("alg") != "PAI-GN1":
             raise DecodeError("not a Paillier public key file (kty DAJ, alg PAI-GN1)")
         h_s = fields.get("securecomp_h_s")
-        return cls(
+        key = cls(
             _from_base64(fields, "n"),
             None if h_s is None else _from_base64(fields, "securecomp_h_s"),
             insecure_for_tests=insecure,
         )
+        stated = fields.get("kid")
+        if isinstance(stated, str) and stated.startswith("securecomp ") and stated != key.kid:
+            raise DecodeError("the file shows the id of another key; get it from the key holder")
+        return key
 
     @classmethod
     def from_phe(cls, key: Any, *, insecure_for_tests: bool = False) -> "PublicKey":
@@ -240,7 +254,7 @@ class PrivateKey:
                 "p": _to_base64(self._p),
                 "q": _to_base64(self._q),
                 "pub": json.loads(self.public.to_json()),
-                "kid": f"securecomp {self.public.id.hex()[:16]}",
+                "kid": self.public.kid,
             }
         )
 
@@ -263,6 +277,8 @@ class PrivateKey:
         if stated.n != p * q:
             raise DecodeError("the file's p and q do not multiply to its n")
         h_s = None if stated.h_s is None else int(stated.h_s)
+        if str(fields.get("kid")).startswith("securecomp ") and fields["kid"] != stated.kid:
+            raise DecodeError("the file shows the id of another key")
         return cls(p, q, h_s, insecure_for_tests=insecure_for_tests)
 
     @classmethod

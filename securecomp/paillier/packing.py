@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core import kernels
+from securecomp.core import field, kernels
 from securecomp.errors import ParameterError, RangeError
 from securecomp.paillier.keys import PublicKey
 
@@ -45,6 +45,10 @@ class Packing:
             ParameterError: A negative bound, or no addition allowed.
             RangeError: A single slot does not fit the key.
         """
+        for what, value in (("bound", bound), ("additions", additions)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise ParameterError(f"{what} must be an integer, not {value!r}")
+        bound, additions = int(bound), int(additions)
         if bound < 0 or additions < 1:
             raise ParameterError("a bound is at least 0, and at least 1 addition is allowed")
         slot = max(1, bound.bit_length()) + 1 + (additions - 1).bit_length() + _GUARD
@@ -65,10 +69,13 @@ class Packing:
 
         Raises:
             RangeError: A value is beyond the bound.
+            ParameterError: Not integers.
         """
         if not len(values):
             return []
-        array = np.asarray(values)
+        array = field.integers(values, "values")
+        if array.dtype.kind not in "iubO":
+            raise ParameterError(f"expected integers, got {array.dtype}")
         if array.dtype.kind in "iu" and self.slot <= _WORD:
             if max(int(array.max()), -int(array.min())) > self.bound:
                 raise self._beyond()

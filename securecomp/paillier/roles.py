@@ -32,6 +32,7 @@ from securecomp.core.entropy import Entropy
 from securecomp.errors import (
     DecodeError,
     KeyMismatchError,
+    LocalProtocolError,
     ParameterError,
     RangeError,
     RemoteProtocolError,
@@ -71,6 +72,20 @@ def terms(contributors: int, *, minimum: int | None = None, blind: bool = False)
     return {"minimum": least, "blind": int(blind)}
 
 
+def check_session(session: Session, name: str) -> None:
+    """Refuse a session that does not protect its contributors, whoever proposed it.
+
+    Raises:
+        ParameterError: Other parameters or servers than this protocol's.
+    """
+    if set(session.terms) != {"minimum", "blind"} or session.terms["blind"] not in (0, 1):
+        raise ParameterError(f"{name}: the session's parameters are not this protocol's")
+    if len(session.servers) != 2:
+        raise ParameterError("the session needs an aggregator and one key holder")
+    blind = bool(session.terms["blind"])
+    terms(len(session.contributors), minimum=session.terms["minimum"], blind=blind)
+
+
 class Upload(wire.Message, frozen=True):
     """Contributor to aggregator: its encrypted vector, signed."""
 
@@ -99,8 +114,7 @@ class _PaillierRole(SessionRole):
     def _layout(self, key: PublicKey) -> Packing:
         if self._session.protocol != protocol_name(key):
             raise KeyMismatchError(f"{self.name}: the session was agreed for another key")
-        if set(self._session.terms) != {"minimum", "blind"}:
-            raise ParameterError(f"{self.name}: the session's parameters are not this protocol's")
+        check_session(self._session, self.name)
         layout = self._session.layout
         return Packing.plan(key, layout.bound, len(self._session.contributors))
 
@@ -313,7 +327,7 @@ class KeyHolder(_PaillierRole):
         entropy: Entropy = entropy_.system,
     ) -> None:
         super().__init__(session, name, identity, session.servers[1:], State.READY, entropy)
-        self._private = key
+        self._private: PrivateKey | None = key
         self._packing = self._layout(key.public)
 
     def decrypt(self, data: wire.Buffer) -> dict[str, wire.Buffer]:
@@ -326,29 +340,46 @@ class KeyHolder(_PaillierRole):
         """
         following = self._next("decrypt")
         sender, message, _ = self._open(data, Aggregate, self._session.servers[:1])
+        # Whether a total is in range is an answer too: one aggregate is opened, or none.
+        with self._all_or_nothing():
+            values = self._open_total(sender, message)
+            total = Total(message.contributors, values.astype("<i8").tobytes())
+            sealed = {name: self._send(total, name) for name in self._session.receivers}
+        self._drop()
+        self.state = following
+        return sealed
+
+    def _open_total(self, sender: str, message: Aggregate) -> npt.NDArray[np.int64]:
         listed = message.contributors
-        names = self._session.contributors
-        if sorted(set(listed)) != listed or not all(0 <= i < len(names) for i in listed):
-            raise RemoteProtocolError(sender, "its list of contributors is malformed")
-        needed = self._session.terms["minimum"]
-        if len(listed) < needed:
-            raise ThresholdError(needed, len(listed), "too few contributors to hide among")
+        check_listed(sender, listed, self._session)
+        if self._private is None:
+            raise LocalProtocolError(f"{self.name}: the key was dropped")
+        key = self._private
         vector = read_vector(
-            self._private.public,
-            self._packing,
-            self._session,
-            sender,
-            message.ciphertexts,
-            len(listed),
+            key.public, self._packing, self._session, sender, message.ciphertexts, len(listed)
         )
         try:
-            values = vectors.decrypt(self._private, vector)
+            values = vectors.decrypt(key, vector)
         except RangeError:
             raise RangeError(_BEYOND) from None
         check_total(values, len(listed), self._session)
-        total = Total(listed, values.astype("<i8").tobytes())
-        self.state = following
-        return {name: self._send(total, name) for name in self._session.receivers}
+        return values
+
+    def _drop(self) -> None:
+        self._private = None
+
+
+def check_listed(sender: str, listed: list[int], session: Session) -> None:
+    """Refuse a malformed list of contributors, or one that is too short.
+
+    Raises:
+        RemoteProtocolError, ThresholdError: It is.
+    """
+    if sorted(set(listed)) != listed or not all(0 <= i < len(session.contributors) for i in listed):
+        raise RemoteProtocolError(sender, "its list of contributors is malformed")
+    needed = session.terms["minimum"]
+    if len(listed) < needed:
+        raise ThresholdError(needed, len(listed), "too few contributors to hide among")
 
 
 def check_total(values: npt.NDArray[np.int64], contributors: int, session: Session) -> None:
@@ -379,6 +410,7 @@ class Receiver(SessionRole):
         entropy: Entropy = entropy_.system,
     ) -> None:
         super().__init__(session, name, identity, session.receivers, State.COLLECTING, entropy)
+        check_session(session, name)
 
     def receive(self, data: wire.Buffer) -> npt.NDArray[np.int64]:
         """Open the total, shape (d,).
@@ -389,6 +421,7 @@ class Receiver(SessionRole):
         """
         following = self._next("receive")
         sender, total, _ = self._open(data, Total, self._session.servers[1:])
+        check_listed(sender, total.contributors, self._session)
         if len(total.values) != 8 * self._session.layout.length:
             raise RemoteProtocolError(sender, "its total has another length than agreed")
         values = np.frombuffer(total.values, "<i8").astype(np.int64)

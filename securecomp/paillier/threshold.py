@@ -114,13 +114,19 @@ class KeyShare:
             )
             verification = tuple(mpz(int(v, 16)) for v in fields["verification"])
             base, secret = mpz(int(fields["base"], 16)), mpz(int(fields["secret"], 16))
-            threshold, index = int(fields["threshold"]), int(fields["index"])
+            threshold, index = fields["threshold"], fields["index"]
+            if not (type(threshold) is int and type(index) is int):
+                raise DecodeError("not a key share")
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             if isinstance(error, DecodeError | ParameterError):
                 raise
             raise DecodeError("not a key share") from None
-        if not (2 <= threshold <= len(verification) and 1 <= index <= len(verification)):
+        holders = len(verification)
+        if not (2 <= threshold <= holders <= MOST_HOLDERS and 1 <= index <= holders):
             raise DecodeError("the key share's numbers are impossible")
+        if base < 2 or secret < 1:
+            raise DecodeError("the key share's base or secret is none")
+        public.check_ciphertexts([base, *verification], "verification keys")
         key = ThresholdKey(public, threshold, base, verification)
         if powmod_sec(base, key.delta * secret, public.n2) != verification[index - 1]:
             raise DecodeError("the share does not belong to its verification key")
@@ -343,7 +349,7 @@ def combine(
         raise ThresholdError(key.threshold, len(partials), "too few holders to decrypt")
     key.public.check_ciphertexts(vector.ciphertexts)
     used = [*partials][: key.threshold]
-    columns = [verify_partial(key, vector, partial) for partial in used]
+    columns = [verify_partial(key, vector, partial) for partial in partials][: key.threshold]
     n, n2 = key.public.n, key.public.n2
     factor = invert(4 * mpz(key.delta) ** 2, n)
     lambdas = [_lagrange(key.delta, partial.index, [p.index for p in used]) for partial in used]

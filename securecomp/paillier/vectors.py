@@ -7,7 +7,7 @@ Paillier's own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import CancelledError, Executor
 from typing import Any, Literal
 
 import numpy as np
@@ -98,6 +98,10 @@ class EncryptedVector:
             [a * b % n2 for a, b in zip(self.ciphertexts, other.ciphertexts, strict=True)],
         )
 
+    def __radd__(self, start: int) -> "EncryptedVector":
+        """Let sum() begin with its zero."""
+        return self if start == 0 else NotImplemented
+
     def __neg__(self) -> "EncryptedVector":
         return self * -1
 
@@ -162,9 +166,12 @@ def dot(vectors: Sequence[EncryptedVector], weights: Sequence[int]) -> Encrypted
     used = sum(v.weight * abs(w) for v, w in zip(vectors, integers, strict=True))
     result = EncryptedVector(first.key, first.packing, first.length, used, first.ciphertexts)
     columns = zip(*(v.ciphertexts for v in vectors), strict=True)
-    result.ciphertexts = [
-        fixedbase.multi_power(column, integers, first.key.n2) for column in columns
-    ]
+    try:
+        result.ciphertexts = [
+            fixedbase.multi_power(column, integers, first.key.n2) for column in columns
+        ]
+    except ZeroDivisionError:
+        raise DecodeError("a ciphertext shares a factor with the modulus") from None
     return result
 
 
@@ -296,7 +303,7 @@ def encrypt(
                 ciphertexts += map(mpz, part)
                 if progress:
                     progress(len(ciphertexts), len(plaintexts))
-        except RuntimeError as error:  # BrokenExecutor is one
+        except (RuntimeError, CancelledError) as error:  # BrokenExecutor is a RuntimeError
             raise LocalProtocolError(
                 f"a worker process died while encrypting ({error}); nothing was returned"
             ) from error
@@ -366,7 +373,7 @@ def check_integers(values: npt.ArrayLike) -> npt.NDArray[Any]:
         raise ParameterError(f"expected a vector, got shape {array.shape}")
     if array.dtype.kind == "b" or array.size == 0:
         return array.astype(np.int64)
-    if array.dtype == object and all(isinstance(v, int | np.integer) for v in array):
+    if array.dtype == object and all(isinstance(v, int | np.integer | np.bool_) for v in array):
         return field.integers(array, "values")
     if array.dtype.kind in "iu":
         return array

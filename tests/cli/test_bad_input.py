@@ -333,7 +333,7 @@ BETTER = {
         ["a.csv", "'x'", "--decimal-comma"],
     ),
     "tabs": ({"b.txt": "x\tg\n1\ta\n"}, SUM, ["b.txt", "--delimiter"]),
-    "one file": ({}, SUM, ["two files or frames"]),
+    "one file": ({}, SUM, ["two files"]),
     "one file twice": ({"good.csv": NORTH}, SUM, ["good.csv", "twice"]),
     "a column that is called otherwise": (
         {"b.csv": "x, g\n1,a\n"},

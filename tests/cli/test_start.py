@@ -152,6 +152,9 @@ def test_as_a_module():
     assert (done.returncode, done.stdout[:10]) == (0, b"securecomp")
 
 
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="the file is opened before its name is checked"
+)
 def test_a_name_that_is_not_utf_8(command, folder):
     name = os.fsencode(folder) + b"/s\xfcd.csv"
     with open(name, "wb") as file:
@@ -161,8 +164,3 @@ def test_a_name_that_is_not_utf_8(command, folder):
     assert done.returncode == 1
     assert done.stderr.startswith(b"error: ")
     assert b"Traceback" not in done.stderr
-
-
-test_a_name_that_is_not_utf_8 = pytest.mark.xfail(
-    strict=True, reason="the name's lone surrogate cannot be encoded"
-)(test_a_name_that_is_not_utf_8)

@@ -236,6 +236,7 @@ ROWS = {
     "both sides of a border": [(0, 0, BLOCK - 1, P), (0, 1, 0, ONES), (1, 1, 0, P)],
     "end of the vector": [(0, 1, 19, P), (1, 1, 19, ONES)],
     "beyond the vector": [(0, 1, 20, P), (0, 2, 0, P)],
+    "left over from a longer block": [(0, 0, 3, P), (1, 0, BLOCK - 5, P), (0, 1, 0, P)],
     "every block": [(0, i, BLOCK - 1 if i < 1 else 5, P) for i in range(2)],
 }
 
