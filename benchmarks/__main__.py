@@ -5,11 +5,12 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import cases, peers, runner
+from benchmarks import cases, peers, runner, summary
 from benchmarks.table import markdown
 
 _EPILOG = """\
-`python -m benchmarks table FILE` prints the Markdown table of a run.
+`python -m benchmarks table FILE` prints the Markdown table of a run;
+`python -m benchmarks readme FILE` writes the rows with a target into README.md.
 A peer runs in an environment of its own, outside this repository:
 """
 
@@ -18,6 +19,8 @@ def main(arguments: list[str]) -> int:
     """Run the command; return 1 if a case gave a wrong result or broke, else 0."""
     if arguments[:1] == ["table"]:
         return _table(arguments[1:])
+    if arguments[:1] == ["readme"]:
+        return _readme(arguments[1:])
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
@@ -84,6 +87,13 @@ def _table(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks table")
     parser.add_argument("file", type=Path, help="the JSON of a run")
     print(markdown(json.loads(parser.parse_args(arguments).file.read_text())), end="")
+    return 0
+
+
+def _readme(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks readme")
+    parser.add_argument("file", type=Path, help="the JSON of a run")
+    summary.write(json.loads(parser.parse_args(arguments).file.read_text()), Path("README.md"))
     return 0
 
 

@@ -79,6 +79,7 @@ class Case:
         tiny: A size that only loads the code.
         target: What the job must meet at `size`.
         series: For growth: which of the job's sizes varies.
+        rounds: For work of many seconds: how often to run it, without warming; 0 for the rule.
     """
 
     name: str
@@ -89,3 +90,4 @@ class Case:
     tiny: int
     target: Target | None = None
     series: str = ""
+    rounds: int = 0

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,7 +35,7 @@ class Effort:
     warm: float
 
 
-FULL = Effort(seconds=10.0, least=15, most=101, sample=0.05, warm=0.02)
+FULL = Effort(seconds=4.0, least=15, most=101, sample=0.05, warm=0.02)
 QUICK = Effort(seconds=0.3, least=3, most=15, sample=0.005, warm=0.002)
 
 
@@ -47,6 +47,7 @@ class Samples:
     setup: list[float] = field(default_factory=list)
     online: list[float] = field(default_factory=list)
     floors: dict[str, list[float]] = field(default_factory=dict)
+    checked: dict[str, Any] = field(default_factory=dict)
 
     @property
     def secure(self) -> list[float]:
@@ -85,6 +86,28 @@ def interleave(job: Job, effort: Effort) -> Samples:
         samples.online.append(online)
         for name, floor in floors.items():
             samples.floors[name].append(floor())
+    return samples
+
+
+def plainly(job: Job, rounds: int) -> Samples:
+    """Run long work a few times, checking every result, with the plaintext and floors beside."""
+    samples = Samples(floors={name: [] for name in job.floors})
+    for _ in range(rounds):
+        start = time.perf_counter()
+        plain = job.plain()
+        samples.plain.append(time.perf_counter() - start)
+        state = job.prepare()
+        start = time.perf_counter()
+        result = job.secure(state)
+        took = time.perf_counter() - start
+        samples.setup.append(0.0)
+        samples.online.append(took if job.seconds is None else job.seconds(result))
+        cost = asdict(job.cost(state, result)) if job.cost else {}
+        samples.checked = {"error": job.check(plain, result), "peak_memory": 0, **cost}
+        for name, floor in job.floors.items():
+            start = time.perf_counter()
+            floor()
+            samples.floors[name].append(time.perf_counter() - start)
     return samples
 
 

@@ -1,6 +1,6 @@
 """All cases, in the order of the report."""
 
-from benchmarks.cases import field, growth, split, study, sums
+from benchmarks.cases import field, growth, masking, paillier, split, study, sums
 from benchmarks.job import Case
 
 CASES: tuple[Case, ...] = (
@@ -9,6 +9,8 @@ CASES: tuple[Case, ...] = (
     *split.CASES,
     *growth.CASES,
     *study.CASES,
+    *masking.CASES,
+    *paillier.CASES,
 )
 
 

@@ -54,6 +54,7 @@ class Peer:
     packages: str
     how: str
     comparisons: tuple[Comparison, ...]
+    arguments: tuple[str, ...] = ()  # before elements and runs; a single process if not MPyC's
 
     @property
     def variable(self) -> str:
@@ -95,6 +96,91 @@ PEERS = (
                 "MPyC, every party receives",
                 "sum/all-servers",
                 ("encode", "input", "output_all", "decode"),
+            ),
+        ),
+    ),
+    Peer(
+        name="flwr",
+        script="flower_secagg.py",
+        parties=1,
+        packages="flwr==1.42.0",
+        arguments=("20",),
+        how=(
+            "SecAgg+ of Flower's installed package: its clients' own functions, and the loop of "
+            "its server's unmask stage over them, without messaging; 20 clients, complete graph, "
+            "threshold 11, modulus 2^32."
+        ),
+        comparisons=(
+            Comparison(
+                "flwr/client",
+                "Flower, a client's key shares and masking",
+                "masking/client",
+                ("client_share", "client_mask"),
+                Target("at least 15x faster than Flower", 15),
+            ),
+            Comparison(
+                "flwr/server",
+                "Flower, server unmasking, nobody dropped",
+                "masking/server",
+                ("server",),
+                Target("at least 40x faster than Flower", 40),
+            ),
+            Comparison(
+                "flwr/server-drop",
+                "Flower, server unmasking, 10 % dropped",
+                "masking/server-drop",
+                ("server_drop",),
+                Target("at least 40x faster than Flower", 40),
+            ),
+        ),
+    ),
+    *(
+        Peer(
+            name=f"phe{bits}",
+            script="phe_values.py",
+            parties=1,
+            packages="phe==1.5.0 gmpy2",
+            arguments=(str(bits),),
+            how=f"One value a ciphertext, {bits} bits, on gmpy2; 20 values, scaled.",
+            comparisons=(
+                Comparison(
+                    f"phe/encrypt/{bits}",
+                    f"phe encrypts, {bits} bits",
+                    f"paillier/encrypt/{bits}",
+                    ("encrypt",),
+                    Target(f"at least {faster}x faster than phe", faster),
+                ),
+                Comparison(
+                    f"phe/add/{bits}",
+                    f"phe adds, {bits} bits",
+                    f"paillier/add/{bits}",
+                    ("add",),
+                    Target("at least 50x faster than phe", 50),
+                ),
+                Comparison(
+                    f"phe/decrypt/{bits}",
+                    f"phe decrypts, {bits} bits",
+                    f"paillier/decrypt/{bits}",
+                    ("decrypt",),
+                    Target("at least 25x faster than phe", 25),
+                ),
+            ),
+        )
+        for bits, faster in ((2048, 500), (3072, 800))
+    ),
+    Peer(
+        name="lightphe",
+        script="lightphe_values.py",
+        parties=1,
+        packages="lightphe",
+        arguments=("2048",),
+        how="One value a ciphertext, 2048 bits; 5 values, scaled.",
+        comparisons=(
+            Comparison(
+                "lightphe/encrypt/2048",
+                "LightPHE encrypts, 2048 bits",
+                "paillier/encrypt/2048",
+                ("encrypt",),
             ),
         ),
     ),
@@ -173,13 +259,15 @@ def _run(peer: Peer, python: str, elements: int, runs: int) -> Row:
     """
     # Not ours: the peer's interpreter must find the packages of its own environment.
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-    command = [python, str(_HERE / peer.script), str(elements), str(runs)]
-    options = [f"-M{peer.parties}", "-B", str(_free_ports(peer.parties)), "--no-log"]
+    command = [python, str(_HERE / peer.script), *peer.arguments, str(elements), str(runs)]
+    options: list[str] = []
+    if peer.parties > 1:
+        options = [f"-M{peer.parties}", "-B", str(_free_ports(peer.parties)), "--no-log"]
     with ExitStack() as stack:
         started = []
         for index in range(peer.parties):
             process = subprocess.Popen(
-                [*command, *options, "-I", str(index)],
+                [*command, *options, *(["-I", str(index)] if options else [])],
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -289,7 +289,8 @@ def shown(number: Number) -> str:
         while rest % prime == 0:
             rest //= prime
     if rest != 1:
-        return f"{float(exact)!r}..."
+        whole = exact.numerator // exact.denominator
+        return f"{float(exact)!r}..." if whole < _LARGEST_FLOAT else f"{whole}..."
     with localcontext() as context:
         context.prec = 2000
         return f"{Decimal(exact.numerator) / Decimal(exact.denominator):f}"

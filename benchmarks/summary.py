@@ -1,0 +1,36 @@
+"""The README's table: the rows that have a target, written from a run's JSON between two marks."""
+
+from pathlib import Path
+from typing import Any
+
+BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return the Markdown table of the rows with a target."""
+    machine = report["machine"]
+    lines = [
+        f"Generated from a run on {machine['cpu']}, {machine['cores']} cores. Ratios are medians of "
+        "samples that took turns.",
+        "",
+        "| job | measured | promised |",
+        "| --- | --- | --- |",
+    ]
+    for row in (*report["rows"], *report["peers"]):
+        target = row.get("target")
+        if target is None:
+            continue
+        met = "met" if target["met"] else "**not met**"
+        lines.append(f"| {row['title']} | {target['value']:.3g}x | {target['text']}: {met} |")
+    return "\n".join(lines)
+
+
+def write(report: dict[str, Any], readme: Path) -> None:
+    """Put the table into the README.
+
+    Raises:
+        ValueError: The README has no place for it.
+    """
+    text = readme.read_text()
+    start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+    readme.write_text(f"{text[:start]}\n{table(report)}\n{text[end:]}")
