@@ -10,8 +10,8 @@ def table(report: dict[str, Any]) -> str:
     """Return the Markdown table of the rows with a target."""
     machine = report["machine"]
     lines = [
-        f"Generated from a run on {machine['cpu']}, {machine['cores']} cores. Ratios are medians of "
-        "samples that took turns.",
+        f"Written from a run on {machine['cpu']}, {machine['cores']} cores. "
+        "A ratio is the median over samples that took turns.",
         "",
         "| job | measured | promised |",
         "| --- | --- | --- |",
