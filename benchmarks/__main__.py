@@ -10,7 +10,8 @@ from benchmarks.table import markdown
 
 _EPILOG = """\
 `python -m benchmarks table FILE` prints the Markdown table of a run;
-`python -m benchmarks readme FILE` writes the rows with a target into README.md.
+`python -m benchmarks readme FILE` writes the rows with a target into README.md;
+`python -m benchmarks plot FILE SERIES SVG` draws how a series grows (clients, elements, parties).
 A peer runs in an environment of its own, outside this repository:
 """
 
@@ -21,6 +22,8 @@ def main(arguments: list[str]) -> int:
         return _table(arguments[1:])
     if arguments[:1] == ["readme"]:
         return _readme(arguments[1:])
+    if arguments[:1] == ["plot"]:
+        return _plot(arguments[1:])
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
@@ -94,6 +97,18 @@ def _readme(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks readme")
     parser.add_argument("file", type=Path, help="the JSON of a run")
     summary.write(json.loads(parser.parse_args(arguments).file.read_text()), Path("README.md"))
+    return 0
+
+
+def _plot(arguments: list[str]) -> int:
+    from benchmarks.plot import draw  # matplotlib is needed here alone
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks plot")
+    parser.add_argument("file", type=Path, help="the JSON of a run")
+    parser.add_argument("series", choices=("clients", "elements", "parties"))
+    parser.add_argument("picture", type=Path, help="where the picture goes, such as growth.svg")
+    options = parser.parse_args(arguments)
+    draw(json.loads(options.file.read_text()), options.series, options.picture)
     return 0
 
 
