@@ -176,6 +176,8 @@ class FixedPoint:
                 raise ParameterError(f"{where}: {_position(here, item)} is not a real number")
             if exact is _NOT_FINITE:
                 raise self._not_finite(here, where, item)
+            if exact is _ENDLESS:
+                raise RangeError(f"{where}: {_position(here, item)} {_TOO_LONG}; correct it")
             if abs(exact) > self.bound:
                 raise self._beyond(here, where, item)
             integer = round(exact * self.scale)
@@ -211,6 +213,9 @@ class FixedPoint:
 
 
 _NOT_FINITE = Fraction(-1, 7)  # a marker, compared by identity
+_ENDLESS = Fraction(-1, 7)  # another
+_MOST_DIGITS = 5000  # the largest exponent of a decimal number
+_TOO_LONG = f"has an exponent beyond {_MOST_DIGITS}"
 _LARGEST_FLOAT = Fraction(np.finfo(np.float64).max)
 
 
@@ -256,12 +261,18 @@ def _fraction(value: object, as_decimal: bool) -> Fraction | None:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, Decimal):
-        return Fraction(value) if value.is_finite() else _NOT_FINITE
+        exponent = value.as_tuple().exponent
+        if isinstance(exponent, str):
+            return _NOT_FINITE
+        # Written out, 1e999999999 fills the memory.
+        return Fraction(value) if abs(exponent) <= _MOST_DIGITS else _ENDLESS
     return None
 
 
 def _bound(bound: Number, as_decimal: bool) -> Fraction:
     fraction = _fraction(bound, as_decimal)
+    if fraction is _ENDLESS:
+        raise ParameterError(f"the bound {bound} {_TOO_LONG}")
     if fraction is None or fraction is _NOT_FINITE or fraction < 0:
         raise ParameterError(f"a bound must be a finite number of at least 0, not {bound}")
     return fraction

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from securecomp import wire
 from securecomp.errors import ParameterError
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt")
@@ -38,13 +39,14 @@ def name_sites(paths: Sequence[Path]) -> dict[str, Path]:
     """Return site name to file.
 
     Raises:
-        ParameterError: Two files give the same name.
+        ParameterError: Two files give the same name, or one cannot be shown.
     """
     sites: dict[str, Path] = {}
     for path in paths:
         name = site_name(path)
         if not name:
             raise ParameterError(f"{path}: has no name to call its site by; rename the file")
+        wire.check_name(name)
         if name in sites and path == sites[name]:
             raise ParameterError(f"{path}: is given twice; one file is one site")
         if name in sites:
@@ -121,10 +123,10 @@ def _read_csv(path: Path, delimiter: str, decimal_point: str) -> Any:
     except pa.ArrowInvalid:
         _name_ragged_row(content, delimiter)
         raise
-    for other, written in ((";", '";"'), ("\t", "a tab")):
+    for other, name, written in ((";", '";"', '";"'), ("\t", "tabs", "$'\\t'")):
         if table.num_columns == 1 and delimiter == "," and other in table.column_names[0]:
             raise pa.ArrowInvalid(
-                f"the columns are divided by {written}; say so with --delimiter {written}"
+                f"the columns are divided by {name}; say so with --delimiter {written}"
             )
     if any(pa.types.is_binary(column.type) for column in table.columns):
         raise pa.ArrowInvalid(_NOT_UTF8)

@@ -238,4 +238,6 @@ def _is_number(text: str) -> bool:
 def _is_missing(cell: Any) -> bool:
     if type(cell).__name__ in ("NAType", "NaTType"):  # pandas', which may not be installed
         return True
-    return cell is None or (isinstance(cell, float | Decimal | np.floating) and cell != cell)
+    if isinstance(cell, Decimal):
+        return cell.is_nan()  # a signalling NaN cannot be compared
+    return cell is None or (isinstance(cell, float | np.floating) and cell != cell)

@@ -152,9 +152,6 @@ def test_as_a_module():
     assert (done.returncode, done.stdout[:10]) == (0, b"securecomp")
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="the file is opened before its name is checked"
-)
 def test_a_name_that_is_not_utf_8(command, folder):
     name = os.fsencode(folder) + b"/s\xfcd.csv"
     with open(name, "wb") as file:

@@ -206,8 +206,10 @@ class TestCiphertexts:
     def test_half_of_an_odd_number_of_bytes(self, replay):
         """132 bits: exponents of 66, of 9 bytes that were drawn."""
         key = PrivateKey.generate(132, insecure_for_tests=True, entropy=replay("132")).public
-        vector = encrypt(key, [0], bound=9, additions=1, entropy=lambda size: b"\xff" * size)
-        assert vector.ciphertexts == [pow(int(key.h_s), 2**66 - 1, int(key.n2))]
+        # One to a ciphertext, and so many that the table has rows of more bits than are left.
+        zeros = [0] * 30
+        vector = encrypt(key, zeros, bound=2**120, additions=1, entropy=lambda n: b"\xff" * n)
+        assert vector.ciphertexts == [pow(int(key.h_s), 2**66 - 1, int(key.n2))] * 30
 
     def test_full_is_a_power_of_a_random_number(self, bare, replay):
         drawn = []
