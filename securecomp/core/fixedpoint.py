@@ -212,8 +212,7 @@ class FixedPoint:
         )
 
 
-_NOT_FINITE = Fraction(-1, 7)  # a marker, compared by identity
-_ENDLESS = Fraction(-1, 7)  # another
+_NOT_FINITE, _ENDLESS = Fraction(-1, 7), Fraction(-1, 7)  # markers, compared by identity
 _MOST_DIGITS = 5000  # the largest exponent of a decimal number
 _TOO_LONG = f"has an exponent beyond {_MOST_DIGITS}"
 _LARGEST_FLOAT = Fraction(np.finfo(np.float64).max)
