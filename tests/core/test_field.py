@@ -365,6 +365,7 @@ class TestEncode:
 
     def test_numpy_integers_among_objects(self):
         same(field.encode(np.array([np.int8(-3), 4, np.uint64(5)], object)), [P - 3, 4, 5])
+        same(field.encode(np.array([np.True_, False, -1], object)), [1, 0, P - 1])
 
     def test_a_list_that_numpy_would_make_floats_of(self):
         with pytest.raises(RangeError, match="beyond the bound"):
