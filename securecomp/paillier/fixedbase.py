@@ -4,8 +4,8 @@ For a base g and exponents of b bits: g^e = product over i of T[i][e_i], where e
 of e in base 2^w and T[i][d] = g^(d 2^(w i)). The widest w that the memory limit affords is taken.
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from gmpy2 import mpz
@@ -29,6 +29,7 @@ class FixedBase:
         self.window = window
         self.bits = bits
         self.modulus = modulus
+        self.made = 0
         self._rows: list[list[Any]] = []
         step = mpz(base) % modulus
         for _ in range(-(-bits // window)):
@@ -43,6 +44,7 @@ class FixedBase:
         mask = (1 << self.window) - 1
         modulus = self.modulus
         result = mpz(1)
+        self.made += 1
         for row in self._rows:
             digit = exponent & mask
             if digit:
@@ -66,16 +68,16 @@ def choose_window(bits: int, element_bytes: int, powers: int, memory: int) -> in
     return min(fitting, key=lambda w: -(-bits // w) * ((1 << w) - 1 + powers))
 
 
-@lru_cache(maxsize=8)
-def _table(base: int, modulus: int, bits: int, window: int) -> FixedBase:
-    return FixedBase(mpz(base), mpz(modulus), bits, window)
-
-
-_widest: dict[tuple[int, int, int], int] = {}
+_KEPT = 8
+_kept: OrderedDict[tuple[int, int, int], FixedBase] = OrderedDict()
+"""The tables that this process used last."""
 
 
 def shared_table(base: int, modulus: int, bits: int, powers: int, memory: int) -> FixedBase:
     """Return a table that this process keeps; an older one that is wider is used again.
+
+    The powers that were made before count too: a key that is used again and again is worth a
+    wider table. As a widening waits for as much use as pays for it, it never costs much.
 
     Args:
         base: The base.
@@ -85,12 +87,20 @@ def shared_table(base: int, modulus: int, bits: int, powers: int, memory: int) -
         memory: Bytes that the table may take.
     """
     size = (modulus.bit_length() + 7) // 8
-    window = choose_window(bits, size, powers, memory)
-    known = _widest.get((base, modulus, bits), 0)
-    if known > window and table_bytes(bits, known, size) <= memory:
-        window = known
-    _widest[base, modulus, bits] = window
-    return _table(base, modulus, bits, window)
+    key = (base, modulus, bits)
+    table = _kept.get(key)
+    made = table.made if table else 0
+    window = choose_window(bits, size, max(made, powers), memory)
+    if table is None or table.window < window or table_bytes(bits, table.window, size) > memory:
+        _kept.pop(key, None)  # its memory goes before the next one is made
+        del table
+        table = FixedBase(mpz(base), mpz(modulus), bits, window)
+        table.made = made
+    _kept.pop(key, None)  # to the end
+    _kept[key] = table
+    while len(_kept) > _KEPT:
+        _kept.popitem(last=False)
+    return table
 
 
 def multi_power(bases: Sequence[Any], exponents: Sequence[int], modulus: Any) -> Any:

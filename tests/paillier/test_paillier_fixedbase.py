@@ -29,7 +29,7 @@ class TestTables:
     @given(st.integers(1, 12), st.integers(1, 300), st.data())
     def test_any_exponent(self, window, bits, data):
         exponent = data.draw(st.integers(0, (1 << bits) - 1))
-        assert fixedbase._table(BASE, MODULUS, bits, window).power(exponent) == pow(
+        assert FixedBase(BASE, MODULUS, bits, window).power(exponent) == pow(
             BASE, exponent, MODULUS
         )
 
@@ -107,6 +107,15 @@ class TestWindows:
         wide = fixedbase.shared_table(BASE + 1, MODULUS, 96, 10**6, 1 << 20)
         assert fixedbase.shared_table(BASE + 1, MODULUS, 96, 1, 1 << 20) is wide
         assert fixedbase.shared_table(BASE + 2, MODULUS, 96, 1, 1 << 20).window < wide.window
+
+    def test_a_table_that_is_much_used_becomes_wider(self):
+        first = fixedbase.shared_table(BASE + 3, MODULUS, 96, 10, 1 << 20)
+        assert fixedbase.shared_table(BASE + 3, MODULUS, 96, 10, 1 << 20) is first
+        for exponent in range(500):
+            first.power(exponent)
+        second = fixedbase.shared_table(BASE + 3, MODULUS, 96, 10, 1 << 20)
+        assert second.window == choose_window(96, 25, 500, 1 << 20) > first.window
+        assert second.power(2**96 - 1) == pow(BASE + 3, 2**96 - 1, MODULUS)
 
     def test_tables_of_different_bases_moduli_and_lengths_are_apart(self):
         for base, modulus, bits in ((5, 77, 8), (6, 77, 8), (5, 91, 8), (5, 77, 9), (5, 77, 8)):
