@@ -10,7 +10,7 @@ from benchmarks.table import markdown
 
 _EPILOG = """\
 `python -m benchmarks table FILE` prints the Markdown table of a run;
-`python -m benchmarks readme FILE` writes the rows with a target into README.md;
+`python -m benchmarks readme FILE...` writes the rows with a target into README.md;
 `python -m benchmarks plot FILE SERIES SVG` draws how a series grows (clients, elements, parties).
 A peer runs in an environment of its own, outside this repository:
 """
@@ -95,8 +95,9 @@ def _table(arguments: list[str]) -> int:
 
 def _readme(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks readme")
-    parser.add_argument("file", type=Path, help="the JSON of a run")
-    summary.write(json.loads(parser.parse_args(arguments).file.read_text()), Path("README.md"))
+    parser.add_argument("file", type=Path, nargs="+", help="the JSON of a run")
+    files = parser.parse_args(arguments).file
+    summary.write([json.loads(file.read_text()) for file in files], Path("README.md"))
     return 0
 
 

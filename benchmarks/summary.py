@@ -6,9 +6,9 @@ from typing import Any
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 
 
-def table(report: dict[str, Any]) -> str:
-    """Return the Markdown table of the rows with a target."""
-    machine = report["machine"]
+def table(reports: list[dict[str, Any]]) -> str:
+    """Return the Markdown table of the rows with a target, of one or several runs."""
+    machine = reports[0]["machine"]
     lines = [
         f"Written from a run on {machine['cpu']}, {machine['cores']} cores. "
         "A ratio is the median over samples that took turns.",
@@ -16,7 +16,7 @@ def table(report: dict[str, Any]) -> str:
         "| job | measured | promised |",
         "| --- | --- | --- |",
     ]
-    for row in (*report["rows"], *report["peers"]):
+    for row in (row for r in reports for row in (*r["rows"], *r["peers"])):
         target = row.get("target")
         if target is None:
             continue
@@ -25,7 +25,7 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def write(report: dict[str, Any], readme: Path) -> None:
+def write(reports: list[dict[str, Any]], readme: Path) -> None:
     """Put the table into the README.
 
     Raises:
@@ -33,4 +33,4 @@ def write(report: dict[str, Any], readme: Path) -> None:
     """
     text = readme.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    readme.write_text(f"{text[:start]}\n{table(report)}\n{text[end:]}")
+    readme.write_text(f"{text[:start]}\n{table(reports)}\n{text[end:]}")
