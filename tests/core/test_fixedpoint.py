@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from dataclasses import FrozenInstanceError
 from decimal import Decimal
 from fractions import Fraction
 
@@ -50,6 +51,13 @@ class TestGrids:
         assert (grid.bound, grid.scale, grid.exact) == (10, 256, False)
         assert grid.limit == 2560
         assert grid.error == 1 / 512
+
+    def test_a_grid_does_not_change(self):
+        grid = FixedPoint.decimal(5)
+        with pytest.raises(FrozenInstanceError):
+            grid.bound = 6
+        assert grid == FixedPoint.decimal(Fraction(5))
+        assert hash(grid) == hash(FixedPoint.decimal(Fraction(5)))
 
     def test_the_limit_of_a_bound_between_grid_points(self):
         assert FixedPoint.decimal(Fraction(1, 3), 2).limit == 33
@@ -618,7 +626,8 @@ class TestRefusals:
         ("bound", "text"),
         [
             (1000, "1000"),
-            (10**21, "1" + "0" * 21),
+            (10**22 - 1, "9" * 22),
+            (10**22, "1e+22"),
             (2**53 + 1, "9007199254740993"),
             (0.1, "0.1"),
             (1e300, "1e+300"),

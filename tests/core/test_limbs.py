@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +23,11 @@ def ones(size):
 
 
 class TestPlan:
+    def test_a_plan_does_not_change(self):
+        plan = Limbs.plan(5, 3, LIMIT)
+        with pytest.raises(FrozenInstanceError):
+            plan.width = 60
+
     def test_a_total_that_fits_is_one_limb(self):
         plan = Limbs.plan(LIMIT // 3, 3, LIMIT)
         assert (plan.count, plan.width, plan.largest) == (1, 0, LIMIT // 3)
