@@ -7,7 +7,7 @@ whose mask key was reconstructed would otherwise lie open.
 Sources: Bonawitz et al., CCS 2017, figure 4; Bell et al., CCS 2020, algorithm 2.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ from securecomp.identity import Identity
 from securecomp.roles import SessionRole, State
 from securecomp.secagg import masking
 from securecomp.secagg.aggregate import Aggregate, read_total
-from securecomp.secagg.keyring import BOX_BYTES, SECRET_BYTES, SHARE_LIMBS, public_key
+from securecomp.secagg.keyring import BOX_BYTES, SHARE_LIMBS, public_key
 from securecomp.secagg.messages import (
     Advertise,
     Boxes,
@@ -44,8 +44,8 @@ from securecomp.secagg.messages import (
     Unmask,
 )
 from securecomp.secagg.parameters import Parameters
+from securecomp.secagg.recovery import recover
 from securecomp.session import Layout, Session
-from securecomp.sharing import shamir
 
 
 class Server(SessionRole):
@@ -315,7 +315,7 @@ class Server(SessionRole):
         dropped = [
             d for d in sorted(self._shares) if d not in alive and alive & set(self._graph[d])
         ]
-        secrets = self._reconstruct([*self._survivors, *dropped], alive)
+        secrets = self._reconstruct([*self._survivors, *dropped])
         plus: list[bytes] = []
         minus: list[bytes] = []
         for owner in self._survivors:
@@ -336,7 +336,7 @@ class Server(SessionRole):
         body = wire.encode_body(total, residues.size, lambda a, b: residues[a:b], p.bits)
         return {name: self._seal(Total.KIND, body, name) for name in self._session.receivers}
 
-    def _reconstruct(self, owners: list[int], alive: set[int]) -> dict[int, bytes]:
+    def _reconstruct(self, owners: list[int]) -> dict[int, bytes]:
         """Put the owners' secrets together; owners with the same holders at one go."""
         held = {
             index: dict(zip(of, rows, strict=True))
@@ -356,49 +356,16 @@ class Server(SessionRole):
         secrets: dict[int, bytes] = {}
         for group, owned in groups.items():
             rows = np.array([[held[h][o] for o in owned] for h in group], np.uint64)
-            first = self._join_shares(group[:needed], rows[:needed])
-            for place, owner in enumerate(owned):
-                secret = first[place]
-                if not self._fits(owner, secret, owner in alive):
-                    # Somebody's share is wrong: leave others out in turn, if there are enough.
-                    windows = [
-                        np.arange(start, start + needed) % len(group)
-                        for start in range(1, len(group))
-                    ]
-                    secret = next(
-                        (
-                            joined
-                            for window in windows
-                            for joined in self._join_shares(
-                                [group[i] for i in window], rows[window][:, [place]]
-                            )
-                            if self._fits(owner, joined, owner in alive)
-                        ),
-                        None,
-                    )
-                if secret is None:
-                    raise self._wrong_share(owner)
-                secrets[owner] = secret
+            found = recover(group, owned, rows, needed, self._fits)
+            lost = next((owner for owner in owned if owner not in found), None)
+            if lost is not None:
+                raise self._wrong_share(lost)
+            secrets |= found
         return secrets
 
-    @staticmethod
-    def _join_shares(holders: Sequence[int], rows: Residues) -> list[bytes | None]:
-        """Return the secrets of shares, shape (holders, owners, limbs); None for what is none."""
-        flat = rows.reshape(len(holders), -1)
-        joined = shamir.reconstruct([h + 1 for h in holders], flat).reshape(-1, SHARE_LIMBS)
-        secrets: list[bytes | None] = []
-        for residues in joined:
-            try:
-                secrets.append(shamir.to_bytes(residues, SECRET_BYTES))
-            except ParameterError:
-                secrets.append(None)
-        return secrets
-
-    def _fits(self, owner: int, secret: bytes | None, alive: bool) -> bool:
+    def _fits(self, owner: int, secret: bytes) -> bool:
         """Check a secret against what its owner committed to, or advertised."""
-        if secret is None:
-            return False
-        if alive:
+        if owner in self._vectors:
             commitment = masking.commitment(secret, self._agreement, owner)
             return commitment == self._shares[owner].commitment
         return public_key(secret) == self._keys[owner].mask_key

@@ -18,7 +18,7 @@ from securecomp.errors import (
     SecureCompError,
 )
 from securecomp.roles import State
-from securecomp.secagg import keyring
+from securecomp.secagg import keyring, recovery
 from securecomp.secagg.messages import Consent, Masked, Shares, Unmask
 from securecomp.wire import Vector
 
@@ -561,6 +561,74 @@ def test_a_changed_share_does_not_stop_the_others():
     rows[0, 0] = (int(rows[0, 0]) + 1) % P
     with_mallory(cohort, "unmask", send(cohort, message, residues=rows.reshape(-1)))
     assert cohort.server.result().values.tolist() == cohort.total(cohort.names)
+
+
+def lie_about(cohort, liars, owners=slice(None)):
+    """Let clients send wrong shares of these owners' secrets."""
+    for name in liars:
+        _, message, payload = cohort.read(cohort.do("unmask", name))
+        rows = np.array(cohort.shares(message, payload), np.uint64)
+        rows[owners, 0] = (rows[owners, 0] + np.uint64(8)) % np.uint64(P)
+        cohort.server.receive(cohort.say(message, SERVER, sender=name, residues=rows.reshape(-1)))
+
+
+@pytest.fixture
+def joins(monkeypatch):
+    """A list that grows by one whenever shares are put together."""
+    calls = []
+    join = recovery.shamir.reconstruct
+    monkeypatch.setattr(recovery.shamir, "reconstruct", lambda *a: calls.append(1) or join(*a))
+    return calls
+
+
+@pytest.mark.parametrize("liar", ["c0", "c9", "c10", "c19"])
+def test_one_liar_does_not_keep_the_server_busy(joins, liar):
+    """Whose shares do not go together is found once, and not for each of the secrets.
+
+    Otherwise the work grows with the cube of the clients: from milliseconds to half a minute for
+    400 of them.
+    """
+    cohort = Cohort(20)
+    cohort.reach("unmask")
+    lie_about(cohort, [liar])
+    cohort.step("unmask", {liar})
+    assert cohort.server.result().values.tolist() == cohort.total(cohort.names)
+    assert len(joins) <= 3  # 11 of 20 shares are needed: three runs of 9 hold all clients
+
+
+@pytest.mark.parametrize("lies", [1, 4, 7])
+def test_several_liars_about_different_secrets(joins, lies):
+    """No run of 11 clients is free of them, yet each secret has one that is right about it."""
+    cohort = Cohort(20)
+    cohort.reach("unmask", {"mask": {"c2"}})
+    liars = ["c0", "c5", "c11", "c16"]
+    for place, liar in enumerate(liars):
+        lie_about(cohort, [liar], slice(place, None, len(liars) * lies))
+    cohort.step("unmask", set(liars))
+    assert cohort.server.result().values.tolist() == cohort.total(
+        [name for name in cohort.names if name != "c2"]
+    )
+    assert len(joins) <= 20
+
+
+def test_liars_side_by_side_about_everything(joins):
+    cohort = Cohort(20)
+    cohort.reach("unmask")
+    liars = [f"c{i}" for i in range(6, 15)]
+    lie_about(cohort, liars)
+    cohort.step("unmask", set(liars))
+    assert cohort.server.result().values.tolist() == cohort.total(cohort.names)
+    assert len(joins) <= 20
+
+
+def test_no_choice_of_holders_is_tried_twice(joins):
+    """With a share fewer than needed to leave the liar out, there is one choice."""
+    cohort = Cohort(5)
+    cohort.reach("unmask")
+    lie_about(cohort, ["c1"])
+    with pytest.raises(RemoteProtocolError, match=f"c0: {NOT_OUT}"):
+        cohort.step("unmask", {"c1", "c3", "c4"})
+    assert len(joins) == 1
 
 
 def test_shares_has_the_size_that_the_tests_think():
