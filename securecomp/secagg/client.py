@@ -5,10 +5,10 @@ vector; under active security `consent` to the survivors; `unmask`: for each nei
 of its self-mask's seed if it survived, of its mask key if it dropped out, never both.
 
 What a coalition of the server and c clients learns: the sum over the survivors that are not in it,
-and nothing else, as long as c is below the threshold (complete graph, semi-honest: more than n/2;
-active: more than 2n/3, and c below n/3) or within the corruption rate (sparse graph). Assumptions:
-X25519 (gap Diffie-Hellman), AES-256 as a pseudo-random function, AES-256-GCM, HKDF-SHA256, and for
-active security Ed25519 with pinned keys.
+and nothing else, as long as c is below the threshold t (complete graph, semi-honest: t is more than
+n/2; active: more than 2n/3, and c is below 2t - n) or within the corruption rate (sparse graph).
+Assumptions: X25519 (gap Diffie-Hellman), AES-256 as a pseudo-random function, AES-256-GCM,
+HKDF-SHA256, and for active security Ed25519 with pinned keys.
 
 Sources: Bonawitz et al., Practical secure aggregation for privacy-preserving machine learning, CCS
 2017, figures 1 and 4; Bell et al., CCS 2020, algorithm 2.

@@ -12,6 +12,7 @@ Source: Bell, Bonawitz, Gascón, Lepoint, Raykova, Secure single-server aggregat
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -26,8 +27,6 @@ ETA = 20
 COMPLETE_BELOW = 50
 """Under this many clients the complete graph is the cheaper one to be safe with."""
 
-_ROUNDING = 1e-14  # keeps .3 * 10 from being rounded to the unsafe side
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -37,11 +36,22 @@ class Plan:
     threshold: int
 
 
+def rates(corrupt: float | Fraction, dropout: float | Fraction) -> tuple[Fraction, Fraction]:
+    """Return two rates as they are written: in floats 0.58 * 100 is less than 58 clients.
+
+    Raises:
+        ParameterError: One is not in [0, 1).
+    """
+    if not (0 <= corrupt < 1 and 0 <= dropout < 1):
+        raise ParameterError("corruption and dropout rates are at least 0 and below 1")
+    return Fraction(str(corrupt)), Fraction(str(dropout))
+
+
 @lru_cache(maxsize=256)
 def plan(
     clients: int,
-    corrupt: float,
-    dropout: float,
+    corrupt: float | Fraction,
+    dropout: float | Fraction,
     *,
     active: bool = False,
     sigma: int = SIGMA,
@@ -62,15 +72,14 @@ def plan(
     """
     if clients < 3:
         raise ParameterError(f"a graph needs at least 3 clients, not {clients}")
-    if not (0 <= corrupt < 1 and 0 <= dropout < 1):
-        raise ParameterError("corruption and dropout rates are at least 0 and below 1")
-    if corrupt + (2 if active else 1) * dropout > 0.9:
+    corrupt, dropout = rates(corrupt, dropout)
+    if corrupt + (2 if active else 1) * dropout > Fraction(9, 10):
         raise ParameterError(
-            f"no graph is safe with {corrupt:.0%} corrupt and {dropout:.0%} dropped out; lower one"
+            f"no graph is safe with {float(corrupt):.0%} corrupt and {float(dropout):.0%} dropped "
+            "out; lower one"
         )
-    bad = math.floor((corrupt + _ROUNDING) * clients)
-    gone = math.floor((dropout + _ROUNDING) * clients)
-    alive = math.ceil((1 - dropout - _ROUNDING) * clients)
+    bad, gone = math.floor(corrupt * clients), math.floor(dropout * clients)
+    alive = clients - gone
     share = 2.0 ** -(sigma + 1) / clients  # two bad events of secrecy, a union over clients
     for degree in range(2, clients - 1, 2):
         if _log_disconnected(clients, degree, bad + gone) >= -(sigma + 1) * math.log(2):

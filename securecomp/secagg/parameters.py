@@ -1,6 +1,8 @@
 """What the clients and the server agree on, and what a client refuses to agree on."""
 
+import math
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Literal
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
@@ -62,11 +64,12 @@ class Parameters:
             security: Against a server that follows the protocol, or one that does not. The
                 second needs the complete graph: clients that see different survivors must have
                 signers in common.
-            corrupt: Fraction of clients that may collude with the server (sparse graph).
-            dropout: Fraction of clients that may drop out (sparse graph).
+            corrupt: Fraction of clients that may collude with the server.
+            dropout: Fraction of clients that may drop out.
             max_weight: Largest integer weight; 0 for a plain sum.
-            minimum: Fewest survivors; by default more than half (two thirds) of a complete
-                graph's clients, and of a sparse one's all that the dropout rate leaves.
+            minimum: Fewest survivors; by default the threshold of a complete graph, which is more
+                than half (two thirds) of its clients, and of a sparse one's clients all that the
+                dropout rate leaves.
             complete: Force the complete graph, or forbid it; by default it is used below 50
                 clients, for active security, and where no sparse graph is safe.
 
@@ -81,15 +84,14 @@ class Parameters:
             )
         if security not in ("semi-honest", "active"):
             raise ParameterError(f'security is "semi-honest" or "active", not {security!r}')
-        if not (0 <= corrupt < 1 and 0 <= dropout < 1):
-            raise ParameterError("corruption and dropout rates are at least 0 and below 1")
+        exactly = graph.rates(corrupt, dropout)
         active = security == "active"
         if active and complete is False:
             raise ParameterError("active security needs the complete graph; leave out complete")
         forbidden = complete is False
         if complete is None:
             complete = active or clients < graph.COMPLETE_BELOW
-        thousandths = (round(corrupt * 1000), round(dropout * 1000))
+        thousandths = (math.ceil(exactly[0] * 1000), math.ceil(exactly[1] * 1000))
         found = None if complete else _planned(clients, *thousandths)
         if found is None:
             if complete is False and forbidden:
@@ -97,15 +99,16 @@ class Parameters:
                     f"no sparse graph on {clients} clients is safe at these rates; allow the "
                     "complete one"
                 )
-            threshold = max(_least_threshold(clients, active), int(corrupt * clients) + 1)
-            if threshold > clients - int(dropout * clients):
+            bad, gone = (math.floor(rate * clients) for rate in exactly)
+            threshold = _least_threshold(clients, active, bad)
+            if threshold > clients - gone:
                 raise ParameterError(
                     f"with {corrupt:.0%} corrupt and {dropout:.0%} dropped out of {clients} "
                     "clients no threshold is safe; lower one"
                 )
             thousandths = (0, 0)
             found = graph.Plan(clients - 1, threshold)
-            least = max(SMALLEST_COHORT, _least_threshold(clients, active))
+            least = max(SMALLEST_COHORT, threshold)
         else:
             least = _survivors(clients, thousandths[1])
         return cls(
@@ -202,7 +205,7 @@ _TERMS = tuple(field.name for field in fields(Parameters))
 
 
 def _planned(clients: int, corrupt: int, dropout: int) -> graph.Plan | None:
-    return graph.plan(clients, corrupt / 1000, dropout / 1000)
+    return graph.plan(clients, Fraction(corrupt, 1000), Fraction(dropout, 1000))
 
 
 def _survivors(clients: int, dropout: int) -> int:
@@ -210,9 +213,16 @@ def _survivors(clients: int, dropout: int) -> int:
     return clients - clients * dropout // 1000
 
 
-def _least_threshold(clients: int, active: bool) -> int:
-    """More than half of the clients; more than two thirds if the server may lie."""
-    return 2 * clients // 3 + 1 if active else clients // 2 + 1
+def _least_threshold(clients: int, active: bool, corrupt: int = 0) -> int:
+    """More than half of the clients, and than the corrupt ones.
+
+    If the server may lie: more than two thirds, and than half of the clients and the corrupt ones
+    together. Two lists of survivors can each have all the corrupt ones as signers, but no honest
+    one twice (Bonawitz et al. 2017, 6.2).
+    """
+    if active:
+        return max(2 * clients // 3, (clients + corrupt) // 2) + 1
+    return max(clients // 2, corrupt) + 1
 
 
 def modulus_bits(clients: int, bound: int, max_weight: int) -> int:

@@ -90,6 +90,33 @@ def test_the_complete_graph_stands_the_corruption_that_was_asked_for(clients):
     assert p.threshold > int(0.6 * clients)
 
 
+def test_a_rate_is_rounded_to_the_safe_side():
+    """0.58 * 100 is 57.99999999999999: 58 corrupt clients held a threshold of 58 shares."""
+    assert Parameters.choose(100, 10, corrupt=0.58, dropout=0.1, complete=True).threshold == 59
+    with pytest.raises(ParameterError, match="58% dropped out of 100 clients no threshold is safe"):
+        Parameters.choose(100, 10, corrupt=0.42, dropout=0.58, complete=True)
+    # A sparse graph's rates are agreed in thousandths, of which there must not be too few.
+    sparse = Parameters.choose(1000, 10, corrupt=0.1234, dropout=0.0501)
+    assert (sparse.corrupt, sparse.dropout) == (124, 51)
+
+
+@pytest.mark.parametrize(
+    ("clients", "corrupt", "threshold"),
+    [(10, 0.4, 8), (100, 0.34, 68), (100, 0.58, 80), (30, 0.5, 23), (31, 0.5, 24), (9, 0.3, 7)],
+)
+def test_an_active_threshold_stands_the_corruption_that_was_asked_for(clients, corrupt, threshold):
+    """Two lists of survivors must not both be signed by half of the honest and all corrupt ones."""
+    p = Parameters.choose(clients, 10, security="active", corrupt=corrupt, dropout=0.1)
+    assert (p.threshold, p.minimum) == (threshold, threshold)
+    assert 2 * threshold > clients + round(100 * corrupt) * clients // 100
+    Cohort(clients, bound=10, parameters=p)  # and all agree to it
+
+
+def test_corruption_that_no_active_threshold_stands_is_refused():
+    with pytest.raises(ParameterError, match=r"40% corrupt and 30% dropped out of 10 .*lower one"):
+        Parameters.choose(10, 10, security="active", corrupt=0.4, dropout=0.3)
+
+
 def test_the_complete_graph_stands_the_dropouts_that_were_asked_for():
     try:
         p = Parameters.choose(10, 10, corrupt=0.2, dropout=0.6)
