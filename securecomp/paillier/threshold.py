@@ -127,6 +127,10 @@ class KeyShare:
         if base < 2 or secret < 1:
             raise DecodeError("the key share's base or secret is none")
         public.check_ciphertexts([base, *verification], "verification keys")
+        # Whether a number is a square shows without the factors only in its Jacobi symbol. With a
+        # base that is 1 or -1 modulo a factor, a proof binds a holder to no share.
+        if gmpy2.jacobi(base, public.n) != 1 or gmpy2.gcd(base * base - 1, public.n) != 1:
+            raise DecodeError("the key share's base does not generate the squares")
         key = ThresholdKey(public, threshold, base, verification)
         if powmod_sec(base, key.delta * secret, public.n2) != verification[index - 1]:
             raise DecodeError("the share does not belong to its verification key")

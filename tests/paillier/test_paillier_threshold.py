@@ -526,7 +526,7 @@ class TestShareFiles:
             ({"verification": []}, "^the key share's numbers are impossible$"),
             ({"index": 2}, "^the share does not belong to its verification key$"),
             ({"secret": "0x5"}, "^the share does not belong to its verification key$"),
-            ({"base": "0x5"}, "^the share does not belong to its verification key$"),
+            ({"base": "0x4"}, "^the share does not belong to its verification key$"),
             ({"secret": "xyz"}, "^not a key share$"),
             ({"secret": 5}, "^not a key share$"),
             ({"base": None}, "^not a key share$"),
@@ -571,6 +571,35 @@ class TestShareFiles:
     def test_a_base_that_proves_nothing(self, dealt, base):
         text = self.changed(dealt, base=hex(base), verification=[hex(base)] * 5)
         with pytest.raises(DecodeError):
+            KeyShare.from_json(text, **TESTS)
+
+    @pytest.mark.parametrize(
+        "case", ["-1", "1 + n", "1 + 5n", "-1 + 7n", "a root of 1", "1 mod p", "p", "no square"]
+    )
+    def test_a_base_that_does_not_generate_the_squares(self, dealt, case):
+        """A proof to such a base holds for other exponents than the holder's share too."""
+        key, shares = dealt
+        n = int(key.public.n)
+        one, two, three = (int(share._secret) for share in shares[:3])
+        # Lagrange's coefficients at zero give a multiple of the group's order.
+        p = TestDealing.factor(n, 4 * abs(3 * one - 3 * two + three))
+        q, n2 = n // p, n * n
+        root = (1 + p * p * pow(p * p, -1, q * q) * (q * q - 2)) % n2  # 1 mod p^2, -1 mod q^2
+        assert root * root % n2 == 1
+        bases = {
+            "-1": n2 - 1,
+            "1 + n": 1 + n,
+            "1 + 5n": 1 + 5 * n,
+            "-1 + 7n": 7 * n - 1,
+            "a root of 1": root,
+            "1 mod p": pow(1 + 3 * p, 2, n2),
+            "p": p * p,
+            "no square": next(x for x in range(2, 100) if gmpy2.jacobi(x, n) == -1),
+        }
+        base = bases[case]
+        own = hex(pow(base, key.delta * one, n2))
+        text = self.changed(dealt, base=hex(base), verification=[own] * 5)
+        with pytest.raises(DecodeError, match=r"does not generate the squares|shares a factor"):
             KeyShare.from_json(text, **TESTS)
 
     @pytest.mark.parametrize("case", ["0", "-1", "n", "n2"])
