@@ -412,6 +412,8 @@ class TestArithmetic:
     def test_plain_numbers_are_no_vectors(self, enc, other):
         with pytest.raises(TypeError):
             enc([1]) + other
+        with pytest.raises(TypeError):
+            operator.add(other, enc([1]))
 
     def test_the_sum_that_python_has(self, private, enc):
         assert decrypt(private, sum([enc(self.A), enc(self.B)])).tolist() == [
