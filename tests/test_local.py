@@ -13,6 +13,7 @@ from sharing.cast import stream
 
 from securecomp import local
 from securecomp.core import field
+from securecomp.core.fixedpoint import FixedPoint
 from securecomp.errors import ParameterError, RangeError, SecureCompError, ThresholdError
 from securecomp.local import LocalCarrier, SecureSum, Transcript, secure_sum
 from securecomp.sums import Masking, Sharing
@@ -155,6 +156,26 @@ def test_wide_totals_of_decimals(servers):
     assert result.integers == exact
     assert np.ravel(result.values).tolist() == [v / 10**4 for v in exact]
     assert result.values.shape == (3, 4)
+
+
+@pytest.mark.parametrize(("limit", "apart"), [(2**52 - 1, 0), (2**52, 3), (2**52 + 2, 3)])
+def test_totals_are_divided_apart_where_a_float_does_not_hold_them(monkeypatch, limit, apart):
+    """Below 2^53 one division of the whole vector rounds the same, and once."""
+    calls = []
+    decode = FixedPoint.decode
+    monkeypatch.setattr(FixedPoint, "decode", lambda *a: calls.append(1) or decode(*a))
+    one, two = (Decimal(n) / 10 for n in (limit, limit - 1))
+    result = secure_sum({"a": [one, one, -one], "b": [one, two, -two]}, bound=one, decimals=1)
+    assert result.integers == [2 * limit, 2 * limit - 1, 1 - 2 * limit]
+    assert result.values.tolist() == [n / 10 for n in result.integers]
+    assert len(calls) == apart
+
+
+def test_a_total_beyond_2_53_is_rounded_once():
+    one, two = (Decimal(2**52 + n) / 10 for n in (2, 1))
+    total = 2**53 + 3
+    assert float(total) / 10 != total / 10
+    assert secure_sum({"a": [one], "b": [two]}, bound=one, decimals=1).values == [total / 10]
 
 
 @pytest.mark.parametrize("decimals", [15, 22])

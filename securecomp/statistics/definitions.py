@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.core.fixedpoint import FixedPoint
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.measures import Bins, Measure, PowerSum, Tally, positions
 from securecomp.statistics.schema import Schema
@@ -19,6 +20,7 @@ from securecomp.statistics.tables import Mask, Table
 
 Totals = Mapping[Measure, list[int]]
 Row = dict[str, Any]
+_EXACT = 1 << 53  # float64 holds every integer up to here
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class Pool:
         if is_number:
             numbers = [table.numbers(name) for table in self._tables]
             return (
-                np.concatenate([part.values for part in numbers]),
+                _pooled([part.values for part in numbers]),
                 np.concatenate([part.missing for part in numbers]),
             )
         levels = self.schema.levels(name)
@@ -128,8 +130,9 @@ class Pool:
         return codes, codes < 0
 
 
-def _decode(total: int, scale: int, exact: bool) -> int | float:
-    return total if scale == 1 and exact else total / scale
+def _integral(grid: FixedPoint) -> bool:
+    """Whether a column holds integers, so that its sum is one, however long."""
+    return grid.scale == 1 and grid.exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +164,19 @@ class Sum(Statistic):
         grid = schema.grid(_column(self))
         sums = totals[self.measures()[0]]
         try:
-            rows = [{"value": _decode(s, grid.scale, grid.exact)} for s in sums]
+            rows = [{"value": s if _integral(grid) else s / grid.scale} for s in sums]
         except OverflowError:
             raise _too_large(self) from None
         return self._group_rows(schema, rows)
 
     def plaintext(self, pool: Pool) -> list[Any]:
         column = _column(self)
-        return [_plain_sum(g[column, True]) for g in pool.groups(self, (column,))]
+        grid = pool.schema.grid(column)
+        return [_plain_sum(g[column, True], _integral(grid)) for g in pool.groups(self, (column,))]
 
     def magnitude(self, schema: Schema, rows: int) -> float:
         grid = schema.grid(_column(self))
-        return 0.0 if grid.scale == 1 and grid.exact else _size(grid.bound) * rows
+        return 0.0 if _integral(grid) else _size(grid.bound) * rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,15 +340,29 @@ def _each(
         return [float(compute(values)) if len(values) >= least else None for values in groups]
 
 
-def _plain_sum(values: npt.NDArray[Any]) -> Any:
+def _plain_sum(values: npt.NDArray[Any], integers: bool) -> Any:
     if values.dtype == object:  # decimals, perhaps beside floats
         exact = sum((Fraction(_plain(v)) for v in values), Fraction(0))
         return exact.numerator if exact.denominator == 1 else float(exact)
-    if values.dtype.kind in "iu" and len(values):
-        largest = max(abs(int(values.max())), abs(int(values.min())))
-        if largest * len(values) >= 1 << 63:  # numpy would wrap without a word
-            return sum(values.tolist())
+    kind = values.dtype.kind
+    # From here on numpy would wrap integers, and round whole floats, without a word.
+    safe = {"i": 1 << 63, "u": 1 << 63, "f": _EXACT if integers else None}.get(kind)
+    if safe and len(values) and _largest(values) * len(values) >= safe:
+        return sum(map(int, values.tolist()))
     return values.sum().item() if len(values) else 0
+
+
+def _pooled(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Put a column together, without the floats that numpy makes of integers beside floats."""
+    values = np.concatenate(parts)
+    wide = (p.dtype.kind in "iu" and len(p) and _largest(p) > _EXACT for p in parts)
+    if values.dtype.kind == "f" and any(wide):
+        values = np.concatenate([part.astype(object) for part in parts])
+    return values
+
+
+def _largest(values: npt.NDArray[Any]) -> int:
+    return max(abs(int(values.max())), abs(int(values.min())))
 
 
 def _plain(value: Any) -> Any:

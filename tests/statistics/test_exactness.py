@@ -255,8 +255,26 @@ def test_exact_is_what_it_says():
     assert total([0.1] * 3) == 0.3
 
 
-@pytest.mark.xfail(strict=True, reason="an exact integer is compared with a float that was rounded")
-def test_whole_floats_whose_sum_passes_2_53_are_equal_to_plaintext():
-    result = study(frame("polars", x=[2.0**53, 1.0]), frame("polars", x=[0.0])).sum("x")
-    assert result.value == 2**53 + 1
+WHOLE = {
+    "a sum beyond 2^53": ([2.0**53, 1.0], [0.0]),
+    "a sum below -2^53": ([-(2.0**53), -1.0], [0.0]),
+    "terms that cancel": ([2.0**60, 1.0], [-(2.0**60)]),
+    "a sum of 2^53": ([2.0**52, 1.0], [2.0**52 - 1]),
+    "integers of 54 bits beside floats": ([2**53 + 1, 4], [0.0, 2.0]),
+    "signed beside unsigned ones": ([2**53 + 1, -4], [2**63 + 1]),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_numbers_that_floats_add_up_wrongly_are_equal_to_plaintext(name):
+    sites = WHOLE[name]
+    result = study(*(frame("polars", x=cells) for cells in sites)).sum("x")
+    assert result.value == sum(int(cell) for cells in sites for cell in cells)
+    assert type(result.value) is int
+    assert type(result.plaintext[0]) is int or result.plaintext[0].is_integer()
     assert result.equal
+
+
+def test_integers_on_a_grid_of_fractions_do_not_wrap_in_plaintext():
+    table = frame("polars", x=[HIGH, HIGH])
+    assert study(table, table, columns={"x": Column(bound=HIGH, decimals=2)}).sum("x").equal
