@@ -21,6 +21,7 @@ MAX_LEVELS = 1000
 MAX_ROWS = (1 << 31) - 1
 """Rows of one site; public, so that no site's size shows in what is agreed."""
 _MAX_DECIMALS = 9
+_LEAST = 52 - MAX_BITS  # from 2^_LEAST on the finest grid holds all digits of a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Schema:
 
         Raises:
             ParameterError: The column is missing or is not numeric at a site.
-            RangeError: A value is infinite.
+            RangeError: All values are too small for the finest grid, and no grid is declared.
         """
         if column not in self._grids:
             self._grids[column] = self._agree_grid(column)
@@ -98,7 +99,13 @@ class Schema:
             found = [_decimals(p.present()) for p in parts]
             if None in found:
                 # As fine as float64 stores the largest value.
-                bits = min(MAX_BITS, max(0, 53 - math.frexp(float(bound))[1]))
+                if 0 < bound < 2.0**_LEAST:
+                    raise RangeError(
+                        f"column {column!r}: no value reaches 2^{_LEAST}, so that the finest grid, "
+                        f"of multiples of 2^-{MAX_BITS}, would round off digits; multiply the "
+                        "column by a power of ten at all sites, or declare bits to have it rounded"
+                    )
+                bits = max(0, 53 - math.frexp(float(bound))[1])
                 self.from_data[f"grid of {column}"] = (
                     f"multiples of 2^-{bits}, rounded" if bits else "integers, rounded"
                 )
