@@ -11,6 +11,7 @@ MessagePack (4), MessagePack, zeros to the next multiple of 8, residues in whole
 """
 
 import struct
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -108,18 +109,28 @@ def check_name(name: str) -> str:
     """Return a party's name if it can stand in a header and in a table.
 
     Raises:
-        ParameterError: Empty, too long, or not printable.
+        ParameterError: Empty, too long, not printable, or not in Unicode's form NFC.
     """
     if not isinstance(name, str):
         raise ParameterError(f"a party's name is text, not {name!r}")
     _name(name)
     if not _presentable(name):
         raise ParameterError(f"the name {name!r} must be printable, without spaces around it")
+    if not _composed(name):
+        raise ParameterError(
+            f"the name {name!r} is not in Unicode's composed form (NFC), and another one could "
+            "look the same; rename it"
+        )
     return name
 
 
 def _presentable(name: str) -> bool:
     return name.isprintable() and name == name.strip()
+
+
+def _composed(name: str) -> bool:
+    """Whether a name is in the one form that counts; in another it would be another party."""
+    return unicodedata.is_normalized("NFC", name)
 
 
 def split_header(data: Buffer) -> tuple[Header, memoryview, memoryview]:
@@ -149,7 +160,7 @@ def split_header(data: Buffer) -> tuple[Header, memoryview, memoryview]:
             names.append(str(view[position + 1 : end], "utf-8"))
         except UnicodeDecodeError:
             raise DecodeError("a party's name is not UTF-8") from None
-        if not _presentable(names[-1]):
+        if not (_presentable(names[-1]) and _composed(names[-1])):
             raise DecodeError("a party's name is not one that a party can have")
         position = end
     start = position + _LENGTH.size

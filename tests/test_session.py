@@ -153,6 +153,7 @@ def test_a_party_without_a_key(cast, role):
         ("\x1b[31mnorth", "must be printable"),
         ("no\u200brth", "must be printable"),
         ("\u202enorth", "must be printable"),
+        ("e\u0301st", "is not in Unicode's composed form"),
     ],
 )
 def test_names_that_cannot_stand_in_a_table(cast, role, name, reason):

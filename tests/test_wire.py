@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 import struct
+import unicodedata
 from dataclasses import replace
 from typing import ClassVar
 
@@ -245,6 +246,21 @@ class TestNames:
         assert str(caught.value) == (
             f"the name {name!r} must be printable, without spaces around it"
         )
+
+    @pytest.mark.parametrize(
+        "name", ["Zu\u0308rich", "e\u0301", "\u212bngstro\u0308m", "\u1100\u1161"]
+    )
+    def test_another_form_of_a_name_is_no_name(self, name):
+        with pytest.raises(ParameterError) as caught:
+            wire.check_name(name)
+        assert str(caught.value) == (
+            f"the name {name!r} is not in Unicode's composed form (NFC), and another one could "
+            "look the same; rename it"
+        )
+        composed = unicodedata.normalize("NFC", name)
+        assert wire.check_name(composed) == composed
+        with pytest.raises(DecodeError, match="not one that a party can have"):
+            wire.split_header(replace(HEADER, sender=name).encode(0))
 
     def test_a_file_name_that_is_not_utf8(self):
         with pytest.raises(ParameterError, match="name"):

@@ -5,6 +5,7 @@ An empty cell, and NA, N/A, NaN, nan, NULL and null, are missing values.
 
 import contextlib
 import re
+import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -29,10 +30,12 @@ _INTEGER = re.compile(r"[+-]?\d{16,}")
 
 def site_name(path: Path) -> str:
     """Return the site's name: the file's name without its ending."""
+    # Some file systems write accents apart from their letters, whatever the file was called.
+    name = unicodedata.normalize("NFC", path.name)
     for ending in (*CSV_ENDINGS, *PARQUET_ENDINGS):
-        if path.name.lower().endswith(ending):
-            return path.name[: -len(ending)]
-    return path.name
+        if name.lower().endswith(ending):
+            return name[: -len(ending)]
+    return name
 
 
 def name_sites(paths: Sequence[Path]) -> dict[str, Path]:

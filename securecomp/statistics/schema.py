@@ -6,6 +6,7 @@ result lists what was taken so.
 """
 
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -82,10 +83,12 @@ class Schema:
         """Return a categorical column's levels, in order.
 
         Raises:
-            ParameterError: The column is missing, has no levels, or too many.
+            ParameterError: The column is missing, has no levels, too many, or two that look alike.
         """
         if column not in self._levels:
-            self._levels[column] = self._agree_levels(column)
+            levels = self._agree_levels(column)
+            self._check_alike(column, levels)
+            self._levels[column] = levels
         return self._levels[column]
 
     def _agree_grid(self, column: str) -> FixedPoint:
@@ -132,6 +135,25 @@ class Schema:
                 f"column {column!r}: the declared levels must be distinct, not none{twice}"
             )
         return levels
+
+    def _check_alike(self, column: str, levels: tuple[Level, ...]) -> None:
+        """Refuse two texts that people take for one; they would be two groups."""
+        seen: dict[str, str] = {}
+        for level in levels:
+            if not isinstance(level, str):
+                continue
+            other = seen.setdefault(unicodedata.normalize("NFC", level).strip(), level)
+            if other != level:
+                one, two = (f"{text!r} ({self._holder(column, text)})" for text in (other, level))
+                raise ParameterError(
+                    f"column {column!r}: {one} and {two} differ only in white space or in how "
+                    "Unicode writes an accent; agree on one of them"
+                )
+
+    def _holder(self, column: str, level: str) -> str:
+        """Name the first site that has a level."""
+        having = (t.source for t in self.tables if level in t.categories(column).present)
+        return next(having, "declared")
 
     def _levels_of_data(self, column: str) -> tuple[Level, ...]:
         found: set[Level] = set()

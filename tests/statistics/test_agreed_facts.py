@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from sites import frame, study
 
-from securecomp import Column
-from securecomp.errors import RangeError
+from securecomp import Column, Study
+from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
 from securecomp.statistics.schema import MAX_ROWS
 
@@ -73,6 +73,44 @@ def test_declared_levels_come_in_their_order_and_may_not_occur():
     assert table.value == [[0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0]]
     assert counted.equal
     assert table.equal
+
+
+ALIKE = [("a", "a "), ("a", "\ta"), ("a", "a\u00a0"), ("é", "e\u0301"), ("", " ")]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+@pytest.mark.parametrize("question", [Count(None, "g"), CrossTable(None, None, "h", "g")])
+def test_levels_that_look_alike_are_not_two_groups(one, other, question):
+    sites = {
+        "north": frame("polars", h=[1, 2], g=["b", one]),
+        "south": frame("polars", h=[1, 2], g=[other, "b"]),
+    }
+    with pytest.raises(ParameterError) as caught:
+        Study(sites, sources={"north": "north.csv"}).run([question])
+    places = {one: "north.csv", other: "south"}
+    first, second = (f"{level!r} ({places[level]})" for level in sorted(places))
+    assert str(caught.value) == (
+        f"column 'g': {first} and {second} differ only in white space or in how Unicode writes an "
+        "accent; agree on one of them"
+    )
+
+
+def test_levels_that_look_alike_at_one_site():
+    table = frame("polars", g=["a", "a "])
+    with pytest.raises(ParameterError, match=r"'a' \(north\) and 'a ' \(north\) differ only"):
+        study(table, frame("polars", g=["b"])).count(by="g")
+
+
+def test_declared_levels_that_look_alike():
+    columns = {"g": Column(levels=["a", "b", "c", "c "])}
+    reason = r"'c' \(declared\) and 'c ' \(declared\) differ only in white space"
+    with pytest.raises(ParameterError, match=reason):
+        study(NORTH, SOUTH, columns=columns).count(by="g")
+
+
+def test_spaces_within_and_capitals_make_another_level():
+    table = frame("polars", g=["a b", "ab", "AB", " ab2 "])
+    assert study(table, table).count(by="g").value == {" ab2 ": 2, "AB": 2, "a b": 2, "ab": 2}
 
 
 def test_levels_of_the_data_are_sorted_as_their_kind_is():

@@ -254,6 +254,7 @@ class TestSites:
             (" south", "must be printable, without spaces around it"),
             ("south ", "must be printable, without spaces around it"),
             ("\x1b[31m", "must be printable, without spaces around it"),
+            ("Zu\u0308rich", "is not in Unicode's composed form"),
         ],
     )
     def test_a_name_that_cannot_stand_in_a_message(self, name, text):

@@ -45,6 +45,14 @@ def test_site_name(path, name):
     assert site_name(Path(path)) == name
 
 
+def test_a_file_system_that_writes_accents_apart():
+    """The site has one name, whatever the form of its file's; two forms are one name."""
+    apart, bern = Path("Zu\u0308rich.csv"), Path("bern.csv")
+    assert name_sites([apart, bern]) == {"Z\u00fcrich": apart, "bern": bern}
+    with pytest.raises(ParameterError, match="is taken by"):
+        name_sites([apart, bern, Path("Z\u00fcrich.csv")])
+
+
 def test_name_sites_keeps_the_order():
     paths = [Path("b.csv"), Path("a/c.parquet"), Path("a.tsv")]
     assert list(name_sites(paths).items()) == list(zip("bca", paths, strict=True))
