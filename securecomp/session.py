@@ -7,6 +7,7 @@ session, round, layout or list of parties is refused.
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -44,6 +45,19 @@ class Layout(msgspec.Struct, frozen=True):
             raise ParameterError(f"{len(self.labels)} labels for {self.length} elements")
 
 
+class _Agreed(dict[str, Any]):
+    """A dict that does not change; a mapping proxy could be neither encoded nor pickled."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("what was agreed on does not change; agree on another session")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = _refuse
+    setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Agreed, (dict(self),)
+
+
 class Session(msgspec.Struct, frozen=True):
     """Who computes what together; equal for all parties, and public.
 
@@ -66,10 +80,10 @@ class Session(msgspec.Struct, frozen=True):
     contributors: tuple[str, ...]
     servers: tuple[str, ...]
     receivers: tuple[str, ...]
-    keys: dict[str, bytes]
+    keys: Mapping[str, bytes]
     layout: Layout
     limit: int
-    terms: dict[str, int] = {}
+    terms: Mapping[str, int] = {}
 
     @classmethod
     def create(
@@ -124,10 +138,13 @@ class Session(msgspec.Struct, frozen=True):
             {name: keys[name] for name in sorted(parties) if name in keys},
             layout,
             limit,
-            dict(terms or {}),
+            terms or {},
         )
 
     def __post_init__(self) -> None:
+        # A key that changes after the check would be trusted without one.
+        for name in ("keys", "terms"):
+            msgspec.structs.force_setattr(self, name, _Agreed(getattr(self, name)))
         if len(self.id) != ID_BYTES or not 0 <= self.round < 1 << 32:
             raise ParameterError(f"a session has an id of {ID_BYTES} bytes and a round from 0")
         if len(self.contributors) < 2:

@@ -1,5 +1,9 @@
 """What the parties agree on: what cannot be agreed, and what the agreement's digest covers."""
 
+import copy
+import operator
+import pickle
+
 import msgspec
 import numpy as np
 import pytest
@@ -263,6 +267,52 @@ def test_the_agreement_is_a_digest_of_32_bytes_and_depends_on_nothing_else(cast)
     assert one.terms == terms
     assert one.agreement == two.agreement
     assert same.agreement == backwards.agreement == session.agreement
+
+
+def test_what_was_agreed_does_not_change(cast):
+    keys, terms = dict(cast.keys), {"minimum": 2}
+    session = cast.agree(keys=keys, terms=terms)
+    made = msgspec.structs.replace(session, keys=keys, terms=terms)
+    agreement = session.agreement
+    keys["north"], terms["minimum"] = OTHER, 1
+    for same in (session, made, session.next(session.layout)):
+        for facts, name in ((same.keys, "north"), (same.terms, "minimum")):
+            for change in (
+                lambda d, k: operator.setitem(d, k, d[k]),
+                operator.delitem,
+                lambda d, k: operator.ior(d, {k: d[k]}),
+                lambda d, _: d.clear(),
+                lambda d, k: d.pop(k),
+                lambda d, _: d.popitem(),
+                lambda d, k: d.setdefault(k + "!", d[k]),
+                lambda d, k: d.update({k: d[k]}),
+            ):
+                with pytest.raises(TypeError, match="what was agreed on does not change"):
+                    change(facts, name)
+        assert same.keys["north"] == cast.keys["north"]
+        assert same.terms == {"minimum": 2}
+    assert session.agreement == made.agreement == agreement
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        copy.copy,
+        copy.deepcopy,
+        *(
+            lambda x, p=p: pickle.loads(pickle.dumps(x, p))  # noqa: S301 - our own
+            for p in range(pickle.HIGHEST_PROTOCOL + 1)
+        ),
+        lambda x: msgspec.msgpack.decode(msgspec.msgpack.encode(x), type=Session),
+    ],
+)
+def test_a_copy_of_a_session_is_equal_and_does_not_change_either(cast, take):
+    session = cast.agree(terms={"minimum": 2})
+    taken = take(session)
+    assert taken == session
+    assert taken.agreement == session.agreement
+    assert type(taken.keys) is type(taken.terms) is type(session.keys)
+    assert taken != msgspec.structs.replace(session, terms={"minimum": 3})
 
 
 def changed_sessions(cast):
