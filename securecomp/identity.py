@@ -27,7 +27,7 @@ from securecomp.core import buffers, prg
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import AuthenticationError, DecodeError, KeyMismatchError
-from securecomp.session import Session
+from securecomp.session import Conversation
 
 SECRET_BYTES = 32
 PUBLIC_BYTES = publickey.BYTES
@@ -120,7 +120,7 @@ def verify(
         raise AuthenticationError(f"{signer}: the signature for {purpose!r} is not valid") from None
 
 
-def _key(identity: Identity, session: Session, header: wire.Header, salt: bytes) -> AESGCM:
+def _key(identity: Identity, session: Conversation, header: wire.Header, salt: bytes) -> AESGCM:
     other = header.recipient if session.keys[header.sender] == identity.public else header.sender
     return AESGCM(
         prg.derive(
@@ -137,7 +137,7 @@ def _key(identity: Identity, session: Session, header: wire.Header, salt: bytes)
 
 def seal(
     identity: Identity,
-    session: Session,
+    session: Conversation,
     header: wire.Header,
     body: wire.Bytes,
     entropy: Entropy = entropy_.system,
@@ -159,7 +159,7 @@ def seal(
 
 def open_sealed(
     identity: Identity,
-    session: Session,
+    session: Conversation,
     agreement: bytes,
     data: wire.Buffer,
     recipient: str,

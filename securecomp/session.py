@@ -58,7 +58,54 @@ class _Agreed(dict[str, Any]):
         return _Agreed, (dict(self),)
 
 
-class Session(msgspec.Struct, frozen=True):
+class Conversation:
+    """What messages are sealed in: who speaks, by which keys, in which round.
+
+    Subclasses have the attributes.
+    """
+
+    __slots__ = ()
+    id: bytes
+    round: int
+    keys: Mapping[str, bytes]
+
+    @property
+    def agreement(self) -> bytes:
+        """SHA-256 over everything that the parties agreed on."""
+        raise NotImplementedError
+
+    @property
+    def largest_message(self) -> int:
+        """Bytes that no message's body passes."""
+        raise NotImplementedError
+
+    def header(self, kind: int, sender: str, recipient: str, agreement: bytes) -> wire.Header:
+        """Return the header of a message of this round."""
+        return wire.Header(kind, self.id, self.round, agreement, sender, recipient)
+
+    def check(self, header: wire.Header, agreement: bytes, recipient: str) -> None:
+        """Refuse a message that is not of this session, round and agreement, or not for us.
+
+        Raises:
+            RemoteProtocolError: It says which of them differs.
+        """
+        if header.session != self.id:
+            reason = "the message belongs to another session"
+        elif header.round != self.round:
+            reason = f"the message is of round {header.round} and this is round {self.round}"
+        elif header.agreement != agreement:
+            reason = "the message was made for another layout or other parties"
+        elif header.recipient != recipient:
+            reason = f"the message is for {header.recipient!r}, not for {recipient!r}"
+        elif header.sender not in self.keys:
+            reason = "takes no part in this session"
+        else:
+            return
+        # Nothing is verified yet: anybody could have put the sender's name there.
+        raise RemoteProtocolError(header.sender, reason, authenticated=False)
+
+
+class Session(Conversation, msgspec.Struct, frozen=True):
     """Who computes what together; equal for all parties, and public.
 
     Attributes:
@@ -216,28 +263,3 @@ class Session(msgspec.Struct, frozen=True):
         """Bytes that no message of a sum passes: a vector, and facts on every contributor."""
         vector = wire.packed_size(self.layout.length + 1, 64)
         return vector + 1024 * (len(self.contributors) + 1) + 4096
-
-    def header(self, kind: int, sender: str, recipient: str, agreement: bytes) -> wire.Header:
-        """Return the header of a message of this round."""
-        return wire.Header(kind, self.id, self.round, agreement, sender, recipient)
-
-    def check(self, header: wire.Header, agreement: bytes, recipient: str) -> None:
-        """Refuse a message that is not of this session, round and agreement, or not for us.
-
-        Raises:
-            RemoteProtocolError: It says which of them differs.
-        """
-        if header.session != self.id:
-            reason = "the message belongs to another session"
-        elif header.round != self.round:
-            reason = f"the message is of round {header.round} and this is round {self.round}"
-        elif header.agreement != agreement:
-            reason = "the message was made for another layout or other parties"
-        elif header.recipient != recipient:
-            reason = f"the message is for {header.recipient!r}, not for {recipient!r}"
-        elif header.sender not in self.keys:
-            reason = "takes no part in this session"
-        else:
-            return
-        # Nothing is verified yet: anybody could have put the sender's name there.
-        raise RemoteProtocolError(header.sender, reason, authenticated=False)

@@ -253,7 +253,12 @@ def decode_body(data: Buffer, kind: type[M]) -> tuple[M, memoryview]:
     return message, view[start:]
 
 
-def _words(vector: Vector, payload: memoryview, length: int, bits: int) -> Words:
+def packed_words(vector: Vector, payload: memoryview, length: int, bits: int) -> Words:
+    """Return a payload's words, whose residues are not unpacked.
+
+    Raises:
+        DecodeError: Another length or width than expected, or padding that is not zero.
+    """
     if vector.length != length:
         raise DecodeError(f"the vector has {vector.length} elements and {length} were agreed")
     if vector.bits != bits or len(payload) != packed_size(length, bits):
@@ -278,7 +283,7 @@ def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.B
         DecodeError: Another length or width than expected, a residue that is not canonical, or
             padding that is not zero.
     """
-    words = _words(vector, payload, length, bits)
+    words = packed_words(vector, payload, length, bits)
     if bits == 32:
         return words.view("<u4")[:length]
     out = buffers.residues(length)
@@ -295,7 +300,7 @@ def add_packed(vector: Vector, payload: memoryview, acc: Residues) -> None:
     Raises:
         DecodeError: As `unpack`; `acc` is unchanged.
     """
-    words = _words(vector, payload, acc.size, field.BITS)
+    words = packed_words(vector, payload, acc.size, field.BITS)
     block = np.empty(min(BLOCK, acc.size), np.uint64)
     for start in range(0, acc.size, BLOCK):
         part = acc[start : start + BLOCK]

@@ -171,6 +171,17 @@ def mask_subtract(acc, words):  # type: ignore[no-untyped-def]
     return rejected != _ZERO
 
 
+@_kernel(boolean(RU, uint64, uint64, U))
+def keep_below(words, mask, modulus, out):  # type: ignore[no-untyped-def]
+    """The low bits of random words; true if any is not below the modulus."""
+    rejected = _ZERO
+    for i in range(out.size):
+        v = words[i] & mask
+        rejected |= np.uint64(v >= modulus)
+        out[i] = v
+    return rejected != _ZERO
+
+
 # Bit packing: element i takes bits [i k, (i+1) k) of a little-endian bit string.
 
 

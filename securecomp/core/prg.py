@@ -169,6 +169,37 @@ class RingMasks(_Keystreams):
             operation(block, words, out=block)
 
 
+class Uniform(_Keystreams):
+    """The uniform residues below any modulus, or the random words, that one key expands to.
+
+    A residue is the low bits of its word, as many as the modulus has; one that is not below the
+    modulus is drawn again, as for `Masks`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__([key])
+
+    def words(self, size: int, index: int) -> Words:
+        """Return block `index`, at most BLOCK_WORDS words; good until the next call."""
+        return self._draw(self._ciphers[0], 8 * size, index)
+
+    def fill(self, block: Residues, index: int, modulus: int) -> None:
+        """Write block `index`, at most BLOCK_WORDS residues below `modulus`."""
+        mask, bound = np.uint64((1 << modulus.bit_length()) - 1), np.uint64(modulus)
+        words = self.words(block.size, index)
+        if not kernels.keep_below(words, mask, bound, block):
+            return
+        where = np.flatnonzero(block >= bound)
+        attempt = 0
+        while where.size:
+            attempt += 1
+            words = self._draw(self._ciphers[0], 8 * block.size, index, attempt)
+            block[where] = words[where] & mask
+            where = where[block[where] >= bound]
+
+
 def expand(key: bytes, size: int) -> Residues:
     """Return the residue vector, shape (size,), that `key` stands for."""
     out = np.zeros(size, np.uint64)

@@ -1,0 +1,113 @@
+"""Rows of a table to integers for encryption: everything is checked, nothing clipped."""
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.ckks.plan import MAX_ROWS, Plan
+from securecomp.errors import ParameterError, RangeError
+
+Floats = npt.NDArray[np.float64]
+
+
+def rows(table: Any, plan: Plan) -> Floats:
+    """Return a table's features as numbers, shape (n, d).
+
+    Args:
+        table: A pandas, polars or pyarrow table that has the plan's features among its columns,
+            or an array of shape (n, d) in their order.
+        plan: Says which features, and what bounds their values.
+
+    Raises:
+        ParameterError: A missing feature, text, an empty cell, another shape, no or too many rows.
+        RangeError: A value that is not finite or beyond its bound. Row and column are named.
+    """
+    array = _array(table, plan)
+    if array.ndim != 2 or array.shape[1] != len(plan.features):
+        raise ParameterError(
+            f"the rows have shape {array.shape}; expected (n, {len(plan.features)}), "
+            "one column a feature"
+        )
+    if not 1 <= len(array) <= MAX_ROWS:
+        raise ParameterError(
+            f"{len(array):,} rows; a request has 1 to {MAX_ROWS:,}, so split what has more"
+            if len(array)
+            else "there is no row to predict"
+        )
+    bounds = np.array(plan.bounds)
+    # Also false for NaN.
+    good = np.abs(array) <= bounds
+    if not good.all():
+        row, column = np.argwhere(~good)[0]
+        name, value = plan.features[column], array[row, column]
+        if np.isnan(value):
+            raise RangeError(f"feature {name!r}, row {row}: is missing; fill it in or drop the row")
+        raise RangeError(
+            f"feature {name!r}, row {row}: is beyond {bounds[column]:g}, the largest value that "
+            "the plan allows; correct it, or ask for a plan with larger bounds"
+        )
+    return array
+
+
+def _array(table: Any, plan: Plan) -> Floats:
+    if not hasattr(table, "columns") and not hasattr(table, "column_names"):
+        return _numbers(table, "the rows")
+    frame = nw.from_native(table, eager_only=True)
+    missing = [name for name in plan.features if name not in frame.columns]
+    if missing:
+        known = ", ".join(map(str, frame.columns[:20]))
+        raise ParameterError(f"the table has no column {missing[0]!r}; it has: {known}")
+    columns = []
+    for name in plan.features:
+        column = frame[name]
+        if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+            raise ParameterError(
+                f"feature {name!r}: holds {column.dtype}, not numbers; correct or encode it"
+            )
+        if column.null_count():
+            row = column.is_null().arg_true()[0]
+            raise ParameterError(
+                f"feature {name!r}, row {row}: is missing; fill it in or drop the row"
+            )
+        columns.append(_numbers(column.to_numpy(), f"feature {name!r}"))
+    return np.column_stack(columns)
+
+
+def _numbers(values: Any, what: str) -> Floats:
+    if hasattr(values, "toarray"):  # scipy's sparse matrices
+        values = values.toarray()
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ParameterError(f"{what}: rows differ in length") from None
+    if array.dtype == object:
+        array = _plain(array, what)
+    if array.dtype.kind not in "biuf":
+        raise ParameterError(f"{what}: expected numbers, not {array.dtype}")
+    return array.astype(np.float64, copy=False)
+
+
+def _plain(array: npt.NDArray[np.object_], what: str) -> npt.NDArray[Any]:
+    """Return Python's numbers, of any kind, as floats."""
+    for place, value in np.ndenumerate(array):
+        if isinstance(value, str | bytes) or value is None:
+            where = f", row {place[0]}" if place else ""
+            raise ParameterError(f"{what}{where}: is {value!r}, not a number")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"{what}: expected numbers") from None
+
+
+def integers(array: Floats, plan: Plan) -> npt.NDArray[np.int64]:
+    """Return X = round(x / bound 2^input_bits), shape (n, inputs): exact but for the rounding.
+
+    An encrypted model has one more column, the constant that its intercept is multiplied by.
+    """
+    scale = 2.0**plan.circuit.input_bits / np.array(plan.bounds)
+    out = np.empty((len(array), plan.inputs), np.int64)
+    out[:, : len(plan.bounds)] = np.rint(array * scale)
+    out[:, len(plan.bounds) :] = 1 << plan.circuit.input_bits
+    return out

@@ -1,0 +1,109 @@
+"""Which requests a server answered, and how many rows each client got: also after a crash.
+
+A request counts before its answer leaves, so a crash may cost a client rows that it did not get,
+and never gives it more.
+"""
+
+import hashlib
+import os
+import threading
+from pathlib import Path
+from typing import Protocol
+
+from securecomp.errors import BudgetError, LocalProtocolError, RemoteProtocolError
+
+
+class Ledger(Protocol):
+    """Where answered requests are kept."""
+
+    def check(self, client: str, request: bytes, rows: int, limit: int) -> None:
+        """Refuse what `spend` would refuse, and record nothing."""
+
+    def spend(self, client: str, request: bytes, rows: int, limit: int) -> None:
+        """Record a request durably.
+
+        Args:
+            client: Who asks. All keys of a client share one account.
+            request: Its id.
+            rows: How many rows it has.
+            limit: Rows that the client may ask for in all; 0 for no limit.
+
+        Raises:
+            RemoteProtocolError: It was answered before.
+            BudgetError: Together with earlier ones it has too many rows. Nothing is recorded.
+        """
+
+
+def _check(client: str, seen: bool, spent: int, rows: int, limit: int) -> None:
+    if seen:
+        raise RemoteProtocolError(client, "this request was answered before; a replay")
+    if limit and spent + rows > limit:
+        raise BudgetError(
+            f"{client}: {rows} more rows after {spent} would pass the {limit} that this model "
+            "answers for one client"
+        )
+
+
+class MemoryLedger:
+    """For a server that runs as one process and never comes back."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, bytes]] = set()
+        self._spent: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def check(self, client: str, request: bytes, rows: int, limit: int) -> None:
+        """Refuse what `spend` would refuse."""
+        _check(client, (client, request) in self._seen, self._spent.get(client, 0), rows, limit)
+
+    def spend(self, client: str, request: bytes, rows: int, limit: int) -> None:
+        """Record a request."""
+        with self._lock:
+            self.check(client, request, rows, limit)
+            self._seen.add((client, request))
+            self._spent[client] = self._spent.get(client, 0) + rows
+
+
+class FileLedger:
+    """A file a client in a folder that only the server writes: a line for each request.
+
+    Processes that share the folder take turns; a line is on the disk before `spend` returns.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder).resolve()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def check(self, client: str, request: bytes, rows: int, limit: int) -> None:
+        """Refuse what `spend` would refuse."""
+        self._visit(client, request, rows, limit, write=False)
+
+    def spend(self, client: str, request: bytes, rows: int, limit: int) -> None:
+        """Record a request."""
+        self._visit(client, request, rows, limit, write=True)
+
+    def _visit(self, client: str, request: bytes, rows: int, limit: int, write: bool) -> None:
+        import fcntl  # not on Windows, where the memory ledger still works
+
+        path = self._folder / hashlib.sha256(client.encode()).hexdigest()
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            text = file.read()
+            # A line without its end was being written in a crash, and its request not answered.
+            whole = text.rfind(b"\n") + 1
+            try:
+                lines = [line.split() for line in text[:whole].decode("ascii").splitlines()]
+                counts = {known: int(count) for known, count in lines}
+            except ValueError:
+                raise LocalProtocolError(
+                    f"{path}: is damaged, and how many rows {client} has had is unknown"
+                ) from None
+            _check(client, request.hex() in counts, sum(counts.values()), rows, limit)
+            if not write:
+                return
+            file.seek(whole)
+            file.truncate()
+            file.write(f"{request.hex()} {rows}\n".encode())
+            file.flush()
+            os.fsync(file.fileno())

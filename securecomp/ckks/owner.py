@@ -1,0 +1,88 @@
+"""A model's owner, if the server may not know the model either: encrypts it for each client."""
+
+import numpy as np
+
+from securecomp import identity as identity_
+from securecomp import wire
+from securecomp.ckks import linear, planner
+from securecomp.ckks.agreement import Engagement, Offer, Registration
+from securecomp.ckks.encryption import SEED_BYTES
+from securecomp.ckks.messages import EncryptedWeights
+from securecomp.ckks.model import LogisticModel
+from securecomp.ckks.server import integers
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.errors import KeyMismatchError
+from securecomp.identity import Identity
+
+
+class ModelOwner:
+    """Encrypts its model under a client's public key, for a server that computes with neither.
+
+    The server learns the plan and nothing of rows or weights (ring-LWE), as long as it does not
+    collude with the client; the two together open everything. The client learns the logits, and
+    the weights if it sees the server's messages or collects d + 1 independent rows.
+    """
+
+    def __init__(
+        self,
+        model: LogisticModel,
+        name: str,
+        server: str,
+        server_key: bytes,
+        *,
+        identity: Identity | None = None,
+        precision: float = 1e-4,
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        """Plan and make the offer, which the server is given too.
+
+        Args:
+            model: The model.
+            name: The owner's name.
+            server: The server's name.
+            server_key: The server's public key.
+            identity: The owner's key; by default one is drawn.
+            precision: As `planner.plan` takes it.
+            entropy: Source of keys and noise.
+        """
+        self._identity = identity or Identity.generate(entropy)
+        self._entropy = entropy
+        self.name = name
+        plan = planner.plan(model, precision=precision, encrypted=True)
+        self.offer = Offer(server, server_key, plan, name, self._identity.public)
+        self._weights, _ = integers(model, plan)
+
+    def encrypt(self, registration: bytes) -> wire.Buffer:
+        """Return the model under a client's key, sealed for the server.
+
+        Raises:
+            DecodeError, AuthenticationError, KeyMismatchError: No registration for this offer.
+        """
+        found = Registration.decode(registration, self.offer)
+        plan = self.offer.plan
+        ring = plan.circuit.ring
+        if not found.seed:
+            raise KeyMismatchError(f"{found.client}: registered without a public key")
+        public = found.public(ring)
+        parts = []
+        for by_columns in (True, False):
+            values = linear.weight_values(plan, self._weights, by_columns)
+            flat = values.reshape(ring.levels, -1, ring.degree)
+            encrypted = public.encrypt(flat, self._entropy(SEED_BYTES))
+            parts.append(encrypted.swapaxes(0, 1).reshape(ring.levels, -1))
+        residues = np.concatenate(parts, axis=1).reshape(-1)
+        body = wire.encode_body(
+            EncryptedWeights(wire.Vector(ring.bits, residues.size)),
+            residues.size,
+            lambda a, b: residues[a:b],
+            ring.bits,
+        )
+        engagement = Engagement(self.offer, found)
+        header = engagement.header(
+            EncryptedWeights.KIND, self.name, self.offer.server, engagement.agreement
+        )
+        return identity_.seal(self._identity, engagement, header, body, self._entropy)
+
+    def __repr__(self) -> str:
+        return f"ModelOwner({self.name!r})"

@@ -1,0 +1,206 @@
+"""What client and server agree on: a public description of the model, and the circuit.
+
+A plan says nothing of the weights but their magnitude: the number of features and classes, what
+the features' values are bounded by, a power of two that bounds every logit.
+"""
+
+import hashlib
+import math
+from typing import Literal
+
+import msgspec
+
+from securecomp.ckks import kernels, security
+from securecomp.ckks.layout import sections
+from securecomp.ckks.model import Label, Link
+from securecomp.ckks.ring import Ring, ring
+from securecomp.errors import ParameterError
+
+MAX_ROWS = 1 << 17
+"""Rows of one request; more go into several."""
+_MAX_INPUT_BITS = 50
+
+
+class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linear"):
+    """The server computes logits: one multiplication deep, no rotation, no evaluation key.
+
+    A value x becomes the integer X = x / bound 2^input_bits, and is encrypted as X 2^lift_bits; a
+    weight becomes an integer at 2^weight_bits. A logit is an integer at the product of the three.
+
+    Attributes:
+        degree: N.
+        primes: Whose product is the modulus.
+        input_bits: Binary digits of a value.
+        lift_bits: Further digits, which keep noise away where it is flooded.
+        weight_bits: Binary digits of a weight.
+        flood_bits: The noise that hides the model is below 2^flood_bits; 0 for none.
+    """
+
+    degree: int
+    primes: tuple[int, ...]
+    input_bits: int
+    lift_bits: int
+    weight_bits: int
+    flood_bits: int = 0
+
+    def __post_init__(self) -> None:
+        sound = (
+            1 <= self.input_bits <= _MAX_INPUT_BITS
+            and 0 <= self.lift_bits <= 200
+            and 0 <= self.weight_bits <= 200
+            and 0 <= self.flood_bits <= 400
+            and 1 <= len(self.primes) <= 8
+            and all(1 << 20 < q < 1 << kernels.MAX_BITS for q in self.primes)
+        )
+        if not sound:
+            raise ParameterError("the plan's circuit has numbers out of range")
+        modulus = math.prod(self.primes)
+        security.check(self.degree, modulus)
+        if len({q.bit_length() for q in self.primes}) > 1:
+            raise ParameterError("the plan's primes differ in length")
+        if self.input_bits + 1 >= self.bits:
+            raise ParameterError("the plan's inputs are longer than its primes")
+        ring(self.degree, self.primes)  # refuses what are no such primes
+
+    @property
+    def ring(self) -> Ring:
+        """The ring of the ciphertexts."""
+        return ring(self.degree, self.primes)
+
+    @property
+    def bits(self) -> int:
+        """Bits of a residue."""
+        return self.ring.bits
+
+    @property
+    def scale_bits(self) -> int:
+        """A logit's scale is 2 to this."""
+        return self.input_bits + self.lift_bits + self.weight_bits
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What client and server agree on. Public.
+
+    Attributes:
+        features: The features' names, in order.
+        bounds: Largest absolute value of each, a power of 2.
+        classes: The labels, in the order of the probabilities.
+        link: How logits become probabilities.
+        precision: What a decrypted logit (or probability) is within, after rounding.
+        error: What it is within before.
+        logit_bound: No logit of values within the bounds is beyond it.
+        circuit: What the server computes, in which ring.
+        model: Whether the server knows the model or has it encrypted.
+        protect_model: Whether replies hide everything of the model but the logits.
+        max_rows: Rows that one client may ask for in all; 0 for no limit.
+    """
+
+    features: tuple[str, ...]
+    bounds: tuple[float, ...]
+    classes: tuple[Label, ...]
+    link: Link
+    precision: float
+    error: float
+    logit_bound: float
+    circuit: Linear
+    model: Literal["plain", "encrypted"] = "plain"
+    protect_model: bool = False
+    max_rows: int = 0
+
+    def __post_init__(self) -> None:
+        d = len(self.features)
+        if not 1 <= d <= 1 << 20 or len(set(self.features)) != d or len(self.bounds) != d:
+            raise ParameterError("a plan has one bound for each feature, and each name once")
+        for bound in (*self.bounds, self.logit_bound):
+            if not (math.isfinite(bound) and bound > 0 and math.frexp(bound)[0] == 0.5):
+                raise ParameterError("a plan's bounds are powers of 2")
+        if not (0 < self.error < self.precision < 1):
+            raise ParameterError("a plan's precision lies between its error and 1")
+        if (self.link == "sigmoid") != (len(self.classes) == 2) or len(self.classes) < 2:
+            raise ParameterError("the plan's classes do not go with its link")
+        if self.max_rows < 0:
+            raise ParameterError("a limit on rows is not negative")
+
+    @property
+    def outputs(self) -> int:
+        """Logits a row."""
+        return 1 if self.link == "sigmoid" else len(self.classes)
+
+    @property
+    def inputs(self) -> int:
+        """Numbers that are encrypted a row: an encrypted model's intercept goes with a constant."""
+        return len(self.features) + (self.model == "encrypted")
+
+    @property
+    def components(self) -> int:
+        """Polynomials of a reply's ciphertext; a product of two ciphertexts has three."""
+        return 3 if self.model == "encrypted" else 2
+
+    @property
+    def decimals(self) -> int:
+        """Decimals that results are rounded to, so that rounding keeps within the precision."""
+        return math.ceil(-math.log10(2 * (self.precision - self.error)) - 1e-9)
+
+    def sizes(self, rows: int) -> tuple[int, int]:
+        """Return the residues of a request's and a reply's vectors for so many rows."""
+        c = self.circuit
+        up = down = 0
+        for section in sections(c.degree, self.inputs, self.outputs, rows):
+            up += section.polynomials * c.degree
+            masks = (self.components - 1) * section.groups * c.degree
+            down += self.outputs * (section.rows + masks)
+        return len(c.primes) * up, len(c.primes) * down
+
+    @property
+    def weight_residues(self) -> int:
+        """Residues of an encrypted model: both layouts, two parts each; 0 for a plain one."""
+        if self.model == "plain":
+            return 0
+        c = self.circuit
+        terms = self.inputs - (-self.inputs // c.degree)
+        return 2 * len(c.primes) * self.outputs * terms * c.degree
+
+    def bytes_per_row(self, rows: int) -> tuple[float, float]:
+        """Return the bytes of a request and of a reply, by row; the envelopes come on top."""
+        up, down = self.sizes(rows)
+        return up * self.circuit.bits / 8 / rows, down * self.circuit.bits / 8 / rows
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of everything above."""
+        return hashlib.sha256(msgspec.json.encode(self)).digest()
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return what a person would want to know, as (what, value) pairs."""
+        c = self.circuit
+        modulus = math.prod(c.primes)
+        one, full = self.bytes_per_row(1), self.bytes_per_row(c.degree)
+        hidden = (
+            f"all but the logits, for {self.max_rows:,} rows a client (2^-40)"
+            if self.protect_model
+            else "no: a client that looks at replies learns the weights"
+        )
+        facts = [
+            ("features, classes", f"{len(self.features):,}, {len(self.classes):,}"),
+            ("the server returns", "logits, one multiplication deep, no rotations or keys"),
+            ("ring degree", f"{c.degree:,}"),
+            ("modulus", f"{modulus.bit_length()} bits, {len(c.primes)} prime(s)"),
+            ("security", f"128 bits (up to {security.LARGEST[c.degree]} bits of modulus)"),
+            ("largest logit", f"{self.logit_bound:g}"),
+            (
+                "error of a logit",
+                f"at most {self.precision:.3g} ({self.error:.2g} before rounding)",
+            ),
+            ("bytes there, back, 1 row", f"{one[0]:,.0f}, {one[1]:,.0f}"),
+            (f"a row of {c.degree:,} rows", f"{full[0]:,.0f}, {full[1]:,.0f}"),
+            ("hides the model", hidden),
+        ]
+        if self.model == "encrypted":
+            facts.append(("the model is", "encrypted: the server sees neither rows nor weights"))
+        return facts
+
+    def __str__(self) -> str:
+        """Return the plan as lines for a terminal."""
+        facts = self.describe()
+        width = max(len(what) for what, _ in facts)
+        return "\n".join(f"{what:<{width}}  {value}" for what, value in facts)

@@ -1,0 +1,237 @@
+"""Chooses the circuit and its ring from the model and the precision, with a proven error bound.
+
+With v_j = w_j bound_j, a = input bits, k = lift bits, b = weight bits and S = 2^(a+k+b), a
+decrypted logit is off by at most
+
+- sum |v_j| / 2 / 2^a for the values' rounding,
+- d / 2 / 2^b for the weights' rounding (a value over its bound is at most 1),
+- min(21 |W|_1, 30.8 |W|_2) / S for the noise of the ciphertexts,
+- 1/2 / S for the intercept's rounding,
+
+and, if the model is encrypted, by the product of its noise (21 (2N + 1), with public-key
+encryption) with every coefficient of a value's polynomial; if it is protected, by the flood.
+
+All are worst cases, but for |W|_2: the noise e_j = sum of 21 differences of random bits has
+P(|sum W_j e_j| > t) <= 2 exp(-t^2 / (21 |W|_2^2)) (Hoeffding), which is below 2^-64 at 30.8 |W|_2.
+No logit can leave the modulus: the room that is kept for errors holds the worst case too.
+"""
+
+import contextlib
+import math
+from fractions import Fraction
+
+from securecomp.ckks import kernels, security
+from securecomp.ckks import ring as rings
+from securecomp.ckks.model import LogisticModel
+from securecomp.ckks.plan import Linear, Plan
+from securecomp.errors import ParameterError
+
+FLOOD_MARGIN = 40
+"""Everything that a protected model's client ever gets is within 2^-40 (statistical distance) of
+what can be computed from its logits."""
+_DEGREES = (2048, 4096, 8192, 16384, 32768)
+_NOISE = kernels.NOISE_BOUND
+_TAIL = 947  # 21 ln(2^65), rounded up: 30.8 squared
+_MOST_INPUT_BITS = 50
+
+
+def power_above(x: float | Fraction) -> int:
+    """Return the exponent of the least power of 2 that is at least x > 0."""
+    fraction = Fraction(x)
+    exponent = fraction.numerator.bit_length() - fraction.denominator.bit_length()
+    while Fraction(2) ** exponent < fraction:
+        exponent += 1
+    while Fraction(2) ** (exponent - 1) >= fraction:
+        exponent -= 1
+    return exponent
+
+
+class Scaled:
+    """A model's weights over the features' bounds, exactly, and as integers.
+
+    Attributes:
+        weights: v_j = w_j bound_j, shape (K, d).
+        intercepts: One a logit.
+        logit: The largest absolute logit of values within the bounds.
+    """
+
+    def __init__(self, model: LogisticModel, bounds: tuple[float, ...]) -> None:
+        self.weights = [
+            [Fraction(w) * Fraction(b) for w, b in zip(row, bounds, strict=True)]
+            for row in model.weights
+        ]
+        self.intercepts = [Fraction(c) for c in model.intercepts]
+        self.totals = [sum(map(abs, row), Fraction(0)) for row in self.weights]
+        self.logit = max(t + abs(c) for t, c in zip(self.totals, self.intercepts, strict=True))
+
+    def integers(self, circuit: Linear, encrypted: bool) -> tuple[list[list[int]], list[int]]:
+        """Return weights and intercepts as integers at the circuit's scales.
+
+        An encrypted model's intercept is the weight of a constant instead.
+        """
+        scale = 1 << circuit.weight_bits
+        weights = [[round(v * scale) for v in row] for row in self.weights]
+        if encrypted:
+            rows = zip(weights, self.intercepts, strict=True)
+            return [[*row, round(c * scale)] for row, c in rows], [0] * len(weights)
+        whole = 1 << circuit.scale_bits
+        return weights, [round(c * whole) for c in self.intercepts]
+
+    def error(self, circuit: Linear, encrypted: bool) -> Fraction:
+        """Return what every logit is within before it is rounded."""
+        weights, _ = self.integers(circuit, encrypted)
+        scale = Fraction(1 << circuit.scale_bits)
+        rounding = max(self.totals) / 2 / (1 << circuit.input_bits)
+        rounding += Fraction(len(weights[0]), 2) / (1 << circuit.weight_bits)
+        noise = max(_noise(circuit, row, encrypted) for row in weights)
+        flood = (1 << circuit.flood_bits) if circuit.flood_bits else 0
+        return rounding + (noise + flood + Fraction(1, 2)) / scale
+
+
+def _public_noise(degree: int) -> int:
+    """Return the noise of a public-key encryption: |e u + e_1 s + e_0|, u and s ternary."""
+    return _NOISE * (2 * degree + 1)
+
+
+def _weighted_noise(total: int, squares: int) -> int:
+    """Return what sum W_j e_j stays within, given |W|_1 and |W|_2^2."""
+    return min(_NOISE * total, math.isqrt(_TAIL * squares) + 1)
+
+
+def _noise(circuit: Linear, weights: list[int], encrypted: bool) -> int:
+    """Return the noise of a reply, not flooded, at a logit's scale."""
+    noise = _weighted_noise(sum(map(abs, weights)), sum(w * w for w in weights))
+    if encrypted:
+        noise += len(weights) * _product_noise(circuit.degree, circuit.input_bits)
+    if circuit.flood_bits:
+        noise += _public_noise(circuit.degree)
+    return noise
+
+
+def _product_noise(degree: int, input_bits: int) -> int:
+    """Return the noise of one product with an encrypted weight, beside the value's own."""
+    return degree * _public_noise(degree) * ((1 << input_bits) + _NOISE)
+
+
+def plan(
+    model: LogisticModel,
+    *,
+    precision: float = 1e-4,
+    protect_model: bool = False,
+    encrypted: bool = False,
+    max_rows: int | None = None,
+) -> Plan:
+    """Choose a circuit whose error is at most `precision`, and the smallest ring for it.
+
+    Args:
+        model: The model; its bounds are rounded up to powers of 2.
+        precision: What a logit may be off by, after it was rounded to half of it.
+        protect_model: Hide everything of the model but the logits from the client, and limit its
+            rows to fewer than determine the model.
+        encrypted: The model is encrypted for the server.
+        max_rows: Rows that one client may ask for in all. By default no limit; with
+            `protect_model` the number of features, which is also the most.
+
+    Raises:
+        ParameterError: Nothing that is 128-bit secure reaches this precision; more rows than
+            protect a model; a model that is encrypted and protected.
+    """
+    if not 1e-12 <= precision < 1:
+        raise ParameterError(f"a precision is between 1e-12 and 1, not {precision}")
+    features = len(model.features)
+    if protect_model and encrypted:
+        raise ParameterError(
+            "protect_model goes with a model that the server knows; an encrypted model's replies "
+            "have a third part, which no flooding hides"
+        )
+    if protect_model and max_rows is not None and not 1 <= max_rows <= features:
+        raise ParameterError(
+            f"{features + 1} rows determine a model of {features} features; with protect_model a "
+            f"client gets 1 to {features}"
+        )
+    limit = max_rows or (features if protect_model else 0)
+    bounds = tuple(2.0 ** power_above(bound) for bound in model.bounds)
+    scaled = Scaled(model, bounds)
+    logit_bits = power_above(max(scaled.logit, Fraction(1, 1 << 10)))
+    for degree in _DEGREES:
+        # Rounding the result takes the other half.
+        flooded = limit if protect_model else 0
+        circuit = _circuit(scaled, degree, precision / 2, flooded, encrypted)
+        if circuit is None:
+            continue
+        return Plan(
+            features=model.features,
+            bounds=bounds,
+            classes=model.classes,
+            link=model.link,
+            precision=precision,
+            error=float(scaled.error(circuit, encrypted)) * (1 + 1e-9),
+            logit_bound=2.0**logit_bits,
+            circuit=circuit,
+            model="encrypted" if encrypted else "plain",
+            protect_model=protect_model,
+            max_rows=limit,
+        )
+    raise ParameterError(
+        f"no ring up to degree {_DEGREES[-1]:,} gives logits up to {2.0**logit_bits:g} to "
+        f"{precision:g}; ask for less precision, or give smaller bounds"
+    )
+
+
+def _circuit(
+    scaled: Scaled, degree: int, budget: float, limit: int, encrypted: bool
+) -> Linear | None:
+    """Return the circuit of the smallest modulus in a ring of this degree, None if none fits."""
+    best: tuple[int, ...] | None = None
+    least_b = max(0, power_above(len(scaled.weights[0]) / 2 / budget))
+    if encrypted:
+        least_b += power_above(2 * degree * _public_noise(degree))
+    for b in range(least_b, least_b + 4):
+        for a in range(1, _MOST_INPUT_BITS + 1):
+            found = _digits(scaled, degree, budget, limit, encrypted, a, b)
+            if found is not None and (best is None or sum(found[:3]) < sum(best[:3])):
+                best = found
+    if best is None:
+        return None
+    a, lift, b, flood = best
+    # Both signs, and room for every error, which is below 1.
+    least = math.ceil(2 * (scaled.logit + 1) * (1 << (a + lift + b)))
+    levels = -(-least.bit_length() // kernels.MAX_BITS)
+    bits = max(-(-least.bit_length() // levels), a + 2, 25)
+    while levels * bits <= security.LARGEST[degree] and bits <= kernels.MAX_BITS:
+        with contextlib.suppress(ParameterError):  # too few primes of this length
+            primes = rings.primes(degree, bits, levels)
+            if math.prod(primes) > least:
+                return Linear(degree, primes, a, lift, b, flood)
+        bits += 1
+    return None
+
+
+def _digits(
+    scaled: Scaled, degree: int, budget: float, limit: int, encrypted: bool, a: int, b: int
+) -> tuple[int, int, int, int] | None:
+    """Return (a, lift bits, b, flood bits) that keep within the budget, None if none do.
+
+    In floating point, and with bounds on what the weights are as integers; exact is `error`.
+    """
+    inputs = len(scaled.weights[0]) + encrypted
+    total = max(map(float, scaled.totals))
+    squares = max(float(sum(v * v for v in row)) for row in scaled.weights)
+    rest = budget * (1 - 1e-9) - total / 2 / 2.0**a - inputs / 2 / 2.0**b
+    # |W|_1 and |W|_2, if every weight is rounded up by 1/2
+    first = total * 2.0**b + inputs / 2
+    second = math.sqrt(squares) * 2.0**b + math.sqrt(inputs) / 2
+    noise = min(_NOISE * first, math.sqrt(_TAIL) * second + 1)
+    if encrypted:
+        noise += inputs * _product_noise(degree, a)
+    flood = 0
+    if limit:
+        noise += _public_noise(degree)
+        flood = FLOOD_MARGIN + power_above(noise * limit * len(scaled.weights))
+        noise += 2.0**flood
+    if rest <= 0:
+        return None
+    lift = power_above((noise + 0.5) / rest) - a - b
+    if lift > 0 and not limit:
+        return None
+    return a, max(lift, 0), b, flood
