@@ -1,7 +1,7 @@
-"""An odd Chebyshev series as a circuit of least depth, and what its noise does to the result.
+"""An odd Chebyshev series as a circuit of least depth.
 
-The circuit is written once, over an `Arithmetic`: the server runs it over ciphertexts, the plan
-over `Tracer`, which follows every source of error through the same operations.
+The circuit is written once, over an `Arithmetic`: the server runs it over ciphertexts, with
+`Encrypted`; the plan runs it over `noise.Tracer`, which follows every error.
 
 A series of degree below 2m with m = 2^i is cut by T_{m+j} = 2 T_m T_j - T_{m-j} into
 high * T_m + low, both odd and of degree below m; T_{2m} = 2 T_m^2 - 1. That takes
@@ -9,22 +9,17 @@ ceil(log2(degree + 1)) levels. Scales are settled from the top: each part is ask
 and the scale at which it is needed, and a constant's own scale makes up the difference, so that
 two terms that are added have one scale, exactly.
 
-Source: the baby-step giant-step evaluation of Chebyshev series in Han, Ki, CT-RSA 2020; exact
-scales as in Bossuat et al., EUROCRYPT 2021, section 4.
+Source: Chebyshev series by baby steps and giant steps in Han, Ki, CT-RSA 2020; exact scales from
+the top as in Bossuat, Mouchet, Troncoso-Pastoriza, Hubaux, EUROCRYPT 2021.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
-from securecomp.ckks.chain import Chain
+from securecomp.ckks.seal import Context
 from securecomp.errors import ParameterError
 
-Reals = npt.NDArray[np.float64]
 P = TypeVar("P")
 
 
@@ -114,7 +109,7 @@ class Series(Generic[P]):
         if degree == 1:
             t = self._powers[1]
             precision = scale * prime / t.scale
-            # SEAL refuses a product with 0.
+            # SEAL refuses a product with 0. What is left out is below the constant's rounding.
             if round(odd[1] * precision) == 0:
                 return None
             return self._do.multiply_plain(t, odd[1], precision, level, scale)
@@ -132,112 +127,59 @@ class Series(Generic[P]):
         return product if rest is None else self._do.add(product, rest)
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """What is known of a ciphertext while planning.
+class Encrypted:
+    """The circuit's arithmetic over SEAL's ciphertexts. Operands are left as they are."""
 
-    Attributes:
-        value: Its value for each t of the grid.
-        errors: For each source of error, its effect on the value, for each t of the grid.
-    """
+    def __init__(self, context: Context, keys: Any) -> None:
+        self._context = context
+        self._do = context.evaluator
+        self._keys = keys
 
-    value: Reals
-    errors: dict[int, Reals]
+    def _at(self, a: Value[Any], level: int) -> Any:
+        if a.level == level:
+            return a.payload
+        lowered = self._context.empty()
+        self._do.mod_switch_to(a.payload, self._context.parms_id(level), lowered)
+        return lowered
 
-
-_ERROR_STD = 3.24  # SEAL's centred binomial
-_SECRET_VARIANCE = 2 / 3  # uniform on {-1, 0, 1}
-_FAILURE_BITS = 30
-_ALLOWANCE = 1.05  # for products of two errors, and for what lies between points of the grid
-
-
-class Tracer:
-    """Follows each error to first order; correlations are exact, since each has its own entry.
-
-    Random errors (fresh noise, rounding at a rescaling, key switching) are kept as the standard
-    deviation in a slot's real part. A polynomial with independent coefficients of variance v has
-    variance N v / 2 there. Deterministic ones (rounded constants) are kept as bounds.
-
-    Args:
-        chain: The ring and its moduli.
-    """
-
-    def __init__(self, chain: Chain) -> None:
-        self._chain = chain
-        self._random: list[bool] = []
-        n = chain.ring
-        self.grid: Reals = np.cos(np.linspace(0, np.pi, 513))
-        self._rounding = math.sqrt(n / 2 * (1 + n * _SECRET_VARIANCE) / 12)
-
-    def fresh(self) -> float:
-        """The error of a fresh ciphertext with a rounded plaintext, at scale 1."""
-        return math.sqrt(self._chain.ring / 2 * (_ERROR_STD**2 + 1 / 12))
-
-    def rounding(self) -> float:
-        """The error of a rescaling, at scale 1: tau_0 + tau_1 s with tau uniform on +-1/2."""
-        return self._rounding
-
-    def source(self, size: float | Reals, random: bool) -> dict[int, Reals]:
-        """A new error: a standard deviation, or a bound if it is not random."""
-        self._random.append(random)
-        return {len(self._random) - 1: np.broadcast_to(np.asarray(size, float), self.grid.shape)}
-
-    def bound(self, a: Value[Trace]) -> float:
-        """What the error of all slots stays below, but for one batch in 2^30.
-
-        A heuristic: errors of different sources are taken as independent, and a rounding error in
-        a slot as tau times s(slot), two independent complex Gaussians. That is a Laplace variable,
-        P(|e| > k sigma) = exp(-sqrt(2) k), far heavier than one Gaussian; k is such that the
-        N/2 slots together exceed it with probability 2^-30.
-        """
-        k = (math.log(self._chain.slots) + _FAILURE_BITS * math.log(2)) / math.sqrt(2)
-        variance, fixed = np.zeros_like(self.grid), np.zeros_like(self.grid)
-        for source, effect in a.payload.errors.items():
-            if self._random[source]:
-                variance += effect**2
-            else:
-                fixed += np.abs(effect)
-        return float(np.max(k * np.sqrt(variance) + fixed)) * _ALLOWANCE
-
-    def _switching(self, level: int) -> float:
-        """Key switching's error at scale 1: sum of digit_i e_i / P, and one rounding.
-
-        A digit is in [0, q_i), not centred: its mean makes the slots next to 1 the worst.
-        """
-        n, p = self._chain.ring, self._chain.special
-        digits = sum((q / p) ** 2 for q in self._chain.moduli[:level])
-        each = n / 12 + (n / math.pi) ** 2
-        return math.sqrt(digits * each * n / 2 * _ERROR_STD**2 + self._rounding**2)
+    def _rescaled(self, ciphertext: Any, level: int, scale: float) -> Value[Any]:
+        self._do.rescale_to_next_inplace(ciphertext)
+        # Equal but for float64's rounding of a quotient, which SEAL's comparison may refuse.
+        ciphertext.scale = scale
+        return Value(ciphertext, level, scale)
 
     def multiply(
-        self, a: Value[Trace], b: Value[Trace], level: int, scale: float, twice: bool
-    ) -> Value[Trace]:
+        self, a: Value[Any], b: Value[Any], level: int, scale: float, twice: bool
+    ) -> Value[Any]:
         """a b, or 2 a b."""
-        x, y, factor = a.payload, b.payload, 2.0 if twice else 1.0
-        errors = {s: factor * e * y.value for s, e in x.errors.items()}
-        for s, e in y.errors.items():
-            errors[s] = errors.get(s, 0.0) + factor * e * x.value
-        errors |= self.source(factor * self._switching(level + 1) / (a.scale * b.scale), True)
-        errors |= self.source(self._rounding / scale, True)
-        return Value(Trace(factor * x.value * y.value, errors), level, scale)
+        product = self._context.empty()
+        if a is b:
+            self._do.square(self._at(a, level + 1), product)
+        else:
+            self._do.multiply(self._at(a, level + 1), self._at(b, level + 1), product)
+        self._do.relinearize_inplace(product, self._keys)
+        if twice:
+            self._do.add_inplace(product, product)
+        return self._rescaled(product, level, scale)
 
     def multiply_plain(
-        self, a: Value[Trace], constant: float, precision: float, level: int, scale: float
-    ) -> Value[Trace]:
+        self, a: Value[Any], constant: float, precision: float, level: int, scale: float
+    ) -> Value[Any]:
         """`constant` a."""
-        errors = {s: constant * e for s, e in a.payload.errors.items()}
-        errors |= self.source(np.abs(a.payload.value) / 2 / precision, False)
-        errors |= self.source(self._rounding / scale, True)
-        return Value(Trace(constant * a.payload.value, errors), level, scale)
+        product = self._context.empty()
+        plaintext = self._context.encode(constant, level + 1, precision)
+        self._do.multiply_plain(self._at(a, level + 1), plaintext, product)
+        return self._rescaled(product, level, scale)
 
-    def add(self, a: Value[Trace], b: Value[Trace]) -> Value[Trace]:
+    def add(self, a: Value[Any], b: Value[Any]) -> Value[Any]:
         """a + b."""
-        errors = dict(a.payload.errors)
-        for s, e in b.payload.errors.items():
-            errors[s] = errors.get(s, 0.0) + e
-        return Value(Trace(a.payload.value + b.payload.value, errors), a.level, a.scale)
+        total = self._context.empty()
+        self._do.add(a.payload, b.payload, total)
+        return Value(total, a.level, a.scale)
 
-    def add_plain(self, a: Value[Trace], constant: float) -> Value[Trace]:
+    def add_plain(self, a: Value[Any], constant: float) -> Value[Any]:
         """a + `constant`."""
-        errors = a.payload.errors | self.source(0.5 / a.scale, False)
-        return Value(Trace(a.payload.value + constant, errors), a.level, a.scale)
+        total = self._context.empty()
+        plaintext = self._context.encode(constant, a.level, a.scale)
+        self._do.add_plain(a.payload, plaintext, total)
+        return Value(total, a.level, a.scale)

@@ -69,7 +69,6 @@ class SigmoidPolynomial:
         return np.asarray(chebyshev.chebval(values / self.domain, self.coefficients))
 
 
-@lru_cache(maxsize=64)
 def sigmoid(domain: float, degree: int) -> SigmoidPolynomial:
     """The best polynomial of a degree for the logistic function on [-domain, domain].
 
@@ -86,13 +85,14 @@ def sigmoid(domain: float, degree: int) -> SigmoidPolynomial:
         raise ParameterError(f"the degree is {degree}, not an odd number from 1 to {MOST_DEGREE}")
     if not LEAST_DOMAIN <= domain <= MOST_DOMAIN:  # also false for nan
         raise ParameterError(f"the domain is {domain}, not in [{LEAST_DOMAIN}, {MOST_DOMAIN:g}]")
-    coefficients = _exchange(float(domain), degree)
-    return SigmoidPolynomial(
-        float(domain),
-        degree,
-        tuple(float(c) for c in coefficients),
-        _proven_error(float(domain), coefficients),
-    )
+    return _best(float(domain), degree)
+
+
+@lru_cache(maxsize=64)
+def _best(domain: float, degree: int) -> SigmoidPolynomial:
+    coefficients = _exchange(domain, degree)
+    error = _proven_error(domain, coefficients)
+    return SigmoidPolynomial(domain, degree, tuple(coefficients.tolist()), error)
 
 
 def logistic(x: npt.ArrayLike) -> Reals:

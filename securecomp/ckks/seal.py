@@ -32,7 +32,7 @@ _COUNT = struct.Struct("<Q")
 _SEED_BYTES = 64
 _SEED_TYPE = 1  # BLAKE2xb
 _STORED, _ZSTD = 0, 2
-_FAILURES = (RuntimeError, ValueError, TypeError, OverflowError, MemoryError, IndexError)
+_FAILURES = (RuntimeError, ValueError, OverflowError, MemoryError, IndexError)
 
 
 @cache

@@ -12,7 +12,9 @@ anything here is given bytes). Never give a decrypted result back to the server:
 of the key's noise (Li, Micciancio, EUROCRYPT 2021).
 
 A logit outside the declared domain gives a number that means nothing. Where that number cannot be
-a probability, the client notices; otherwise it cannot.
+a probability, the client notices; otherwise it cannot. Far outside (where the polynomial passes
+thousands) a single row overflows the last modulus and spoils its whole batch. Only bounds with
+weight_bound * feature_bound + |intercept| <= domain rule this out beforehand.
 """
 
 import math
@@ -26,19 +28,23 @@ import numpy.typing as npt
 
 from securecomp.ckks import chebyshev, minimax
 from securecomp.ckks.chain import LEAST_PRIME_BITS, LIMIT_BITS, MOST_PRIME_BITS, Chain, choose
-from securecomp.ckks.chebyshev import Series, Trace, Tracer, Value
+from securecomp.ckks.chebyshev import Encrypted, Series, Value
+from securecomp.ckks.noise import Trace, Tracer
 from securecomp.ckks.seal import Context, SecretKey, refusing
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
 Reals = npt.NDArray[np.float64]
 
 MOST_FEATURES = 1 << 14
+_SPOILED = 2.0  # half of what the last modulus holds
 _RINGS = tuple(sorted(ring for ring in LIMIT_BITS if ring >= 4096))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that both sides agree on before a key is made. Public. Made by `plan`.
+    """Everything that both sides agree on before a key is made. Public.
+
+    It is not sent: each side makes it, by `plan`, from the same arguments.
 
     Attributes:
         features: d.
@@ -115,19 +121,14 @@ def plan(
     Raises:
         ParameterError: An argument out of range, or nothing fits at 128-bit security.
     """
-    if not 1 <= features <= MOST_FEATURES:
+    if not isinstance(features, int) or not 1 <= features <= MOST_FEATURES:
         raise ParameterError(f"{features} features, not 1 to {MOST_FEATURES}")
     polynomial = minimax.sigmoid(domain, degree)
-    if weight_bound is None and feature_bound > 0:
+    _check_positive("feature_bound", feature_bound)
+    _check_positive("precision", precision)
+    if weight_bound is None:
         weight_bound = domain / feature_bound
-    for name, number in {
-        "feature_bound": feature_bound,
-        "weight_bound": weight_bound,
-        "precision": precision,
-    }.items():
-        if number is None or not 0 < number <= 1e9:
-            raise ParameterError(f"{name} is {number}, not above 0 and at most 1e9")
-    assert weight_bound is not None  # noqa: S101
+    _check_positive("weight_bound", weight_bound)
     rescalings = 1 + chebyshev.depth(degree)
     best = math.inf
     for ring in _RINGS:
@@ -158,6 +159,11 @@ def plan(
     )
 
 
+def _check_positive(name: str, number: float) -> None:
+    if not 0 < number <= 1e9:  # also false for nan
+        raise ParameterError(f"{name} is {number}, not above 0 and at most 1e9")
+
+
 def _holds(chain: Chain, bits: int, largest: float) -> bool:
     """Whether the sum of a logit before its rescaling stays within half of the top modulus."""
     top = sum(math.log2(q) for q in chain.moduli)
@@ -181,7 +187,7 @@ def _numeric_error(
     # Weights are rounded to multiples of 1/top. A model of zeros has one weight of 1/top.
     errors |= tracer.source((features + 2) / 2 * feature_bound / top, False)
     t = Value(Trace(tracer.grid, errors), chain.levels - 1, scale)
-    t = tracer.add_plain(t, 0.0)
+    t = tracer.add_plain(t, 0.0)  # the intercept
     return tracer.bound(Series(chain.moduli, tracer, t)(polynomial.coefficients, scale))
 
 
@@ -240,7 +246,9 @@ class SigmoidClient:
                 f"feature {wrong[0]} has a value beyond {self.plan.feature_bound:g} or none; "
                 "plan with a larger feature_bound or scale it"
             )
-        return [self._key.encrypt(column, self.plan.scale) for column in table.T.tolist()]
+        # Slots without a row repeat the last one, so that they leave the domain no sooner than it.
+        full = np.pad(table, ((0, self.plan.slots - len(table)), (0, 0)), mode="edge")
+        return [self._key.encrypt(column, self.plan.scale) for column in full.T.tolist()]
 
     def decrypt(self, result: bytes, rows: int, *, outside: float | None = None) -> Reals:
         """The polynomial's values: probabilities, within `plan.error`.
@@ -251,7 +259,7 @@ class SigmoidClient:
             result: One of `SigmoidServer.evaluate`.
             rows: How many were encrypted.
             outside: What to give for a row whose logit was evidently outside the domain; None
-                refuses the batch.
+                refuses the batch. A batch that is spoiled as a whole is always refused.
 
         Returns:
             Shape (rows,).
@@ -263,16 +271,20 @@ class SigmoidClient:
         if not 1 <= rows <= self.plan.slots:
             raise ParameterError(f"{rows} rows, not 1 to {self.plan.slots}")
         ciphertext = self._context.load(result, 1, self.plan.scale, seeded=False)
-        values = np.array(self._key.decrypt(ciphertext)[:rows])
-        error = self.plan.error
+        slots = np.array(self._key.decrypt(ciphertext))
+        where = f"outside [-{self.plan.domain:g}, {self.plan.domain:g}]"
+        # No coefficient is larger than the mean of the slots' absolute values. What overflowed
+        # +-2^HEADROOM_BITS / 2 comes back as numbers of that size in all slots.
+        if not np.mean(np.abs(slots)) <= _SPOILED:
+            raise RangeError(f"the batch is spoiled: logits were far {where}; plan a larger domain")
+        values, error = slots[:rows], self.plan.error
         wrong = ~((values >= -error) & (values <= 1 + error))
         if outside is not None:
-            values[wrong] = outside
-        elif np.any(wrong):
+            return np.where(wrong, outside, values)
+        if np.any(wrong):
             raise RangeError(
                 f"{np.count_nonzero(wrong)} of {rows} rows, the first of them row "
-                f"{np.argmax(wrong)}, have logits outside "
-                f"[-{self.plan.domain:g}, {self.plan.domain:g}]; plan with a larger domain"
+                f"{np.argmax(wrong)}, had logits {where}; plan a larger domain"
             )
         return values
 
@@ -375,61 +387,3 @@ class SigmoidServer:
         t = self._arithmetic.add_plain(t, intercept / plan.domain)
         series = Series(plan.chain.moduli, self._arithmetic, t)
         return self._context.save(series(plan.polynomial.coefficients, plan.scale).payload)
-
-
-class Encrypted:
-    """The circuit's arithmetic over SEAL's ciphertexts. Operands are left as they are."""
-
-    def __init__(self, context: Context, keys: Any) -> None:
-        self._context = context
-        self._do = context.evaluator
-        self._keys = keys
-
-    def _at(self, a: Value[Any], level: int) -> Any:
-        if a.level == level:
-            return a.payload
-        lowered = self._context.empty()
-        self._do.mod_switch_to(a.payload, self._context.parms_id(level), lowered)
-        return lowered
-
-    def _rescaled(self, ciphertext: Any, level: int, scale: float) -> Value[Any]:
-        self._do.rescale_to_next_inplace(ciphertext)
-        # Equal but for float64's rounding of a quotient, which SEAL's comparison may refuse.
-        ciphertext.scale = scale
-        return Value(ciphertext, level, scale)
-
-    def multiply(
-        self, a: Value[Any], b: Value[Any], level: int, scale: float, twice: bool
-    ) -> Value[Any]:
-        """a b, or 2 a b."""
-        product = self._context.empty()
-        if a is b:
-            self._do.square(self._at(a, level + 1), product)
-        else:
-            self._do.multiply(self._at(a, level + 1), self._at(b, level + 1), product)
-        self._do.relinearize_inplace(product, self._keys)
-        if twice:
-            self._do.add_inplace(product, product)
-        return self._rescaled(product, level, scale)
-
-    def multiply_plain(
-        self, a: Value[Any], constant: float, precision: float, level: int, scale: float
-    ) -> Value[Any]:
-        """`constant` a."""
-        product = self._context.empty()
-        plaintext = self._context.encode(constant, level + 1, precision)
-        self._do.multiply_plain(self._at(a, level + 1), plaintext, product)
-        return self._rescaled(product, level, scale)
-
-    def add(self, a: Value[Any], b: Value[Any]) -> Value[Any]:
-        """a + b."""
-        total = self._context.empty()
-        self._do.add(a.payload, b.payload, total)
-        return Value(total, a.level, a.scale)
-
-    def add_plain(self, a: Value[Any], constant: float) -> Value[Any]:
-        """a + `constant`."""
-        total = self._context.empty()
-        plaintext = self._context.encode(constant, a.level, a.scale)
-        self._do.add_plain(a.payload, plaintext, total)
-        return Value(total, a.level, a.scale)
