@@ -22,7 +22,17 @@ Reals = npt.NDArray[np.float64]
 _ERROR_STD = 3.24  # SEAL's centred binomial
 _SECRET_VARIANCE = 2 / 3  # uniform on {-1, 0, 1}
 _FAILURE_BITS = 30
-_ALLOWANCE = 1.05  # for products of two errors, and for what lies between points of the grid
+ALLOWANCE = 1.05  # for products of two errors, and for what lies between points of the grid
+
+
+def factor(slots: int) -> float:
+    """How many standard deviations all slots together stay below, but for one batch in 2^30.
+
+    A heuristic: errors of different sources are taken as independent, and a rounding error in a
+    slot as tau times the secret's value there, two independent complex Gaussians. Its real part is
+    a Laplace variable, P(|e| > k sigma) = exp(-sqrt(2) k), with a far heavier tail than a Gaussian.
+    """
+    return (math.log(slots) + _FAILURE_BITS * math.log(2)) / math.sqrt(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +80,14 @@ class Tracer:
         return {len(self._random) - 1: np.broadcast_to(np.asarray(size, float), self.grid.shape)}
 
     def bound(self, a: Value[Trace]) -> float:
-        """What the error of all slots stays below, but for one batch in 2^30.
-
-        A heuristic: errors of different sources are taken as independent, and a rounding error in
-        a slot as tau times s(slot), two independent complex Gaussians. That is a Laplace variable,
-        P(|e| > k sigma) = exp(-sqrt(2) k), far heavier than one Gaussian; k is such that the
-        N/2 slots together exceed it with probability 2^-30.
-        """
-        k = (math.log(self._chain.slots) + _FAILURE_BITS * math.log(2)) / math.sqrt(2)
+        """What the error of all slots stays below, but for one batch in 2^30; see `factor`."""
         variance, fixed = np.zeros_like(self.grid), np.zeros_like(self.grid)
         for source, effect in a.payload.errors.items():
             if self._random[source]:
                 variance += effect**2
             else:
                 fixed += np.abs(effect)
-        return float(np.max(k * np.sqrt(variance) + fixed)) * _ALLOWANCE
+        return float(np.max(factor(self._chain.slots) * np.sqrt(variance) + fixed)) * ALLOWANCE
 
     def _switching(self, level: int) -> float:
         """Key switching's error at scale 1: sum of digit_i e_i / P, and one rounding.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from securecomp.ckks import chebyshev, minimax
+from securecomp.ckks import chebyshev, minimax, noise
 from securecomp.ckks.chain import LIMIT_BITS, choose
 from securecomp.ckks.chebyshev import Series, Value
 from securecomp.ckks.noise import Trace, Tracer
@@ -140,6 +140,22 @@ def test_the_error_stays_within_its_bounds(degree, precision):
     # Far from exceeded, and not so far that it says nothing.
     assert agreed.numeric_error / 40 < numeric < agreed.numeric_error / 2
     assert np.max(np.abs(found - minimax.logistic(logits))) <= agreed.error
+
+
+def test_the_noise_is_of_the_stated_size_and_law():
+    """Its standard deviation is the predicted one, and its tail is Laplace's, not Gauss's."""
+    agreed = plan(2, 8.0, 1, feature_bound=8.0, weight_bound=8.0, precision=1e-2)
+    sigma = agreed.numeric_error / noise.ALLOWANCE / noise.factor(agreed.slots)
+    x = RNG.uniform(-0.5, 0.5, (agreed.slots, 2))
+    found = []
+    for _ in range(12):
+        client, server = parties(agreed)
+        (result,) = server.evaluate(client.encrypt_columns(x), [4.0, -4.0])
+        found.append(client.decrypt(result, agreed.slots) - agreed.polynomial(x @ [4.0, -4.0]))
+    error = np.concatenate(found) / sigma
+    assert np.std(error) == pytest.approx(1, abs=0.08)
+    assert np.mean(np.abs(error)) / np.std(error) == pytest.approx(np.sqrt(0.5), abs=0.02)
+    assert np.mean(np.abs(error) > 4) == pytest.approx(np.exp(-4 * np.sqrt(2)), rel=0.5)
 
 
 @pytest.mark.parametrize("domain", [0.5, 30.0, 128.0])
