@@ -143,7 +143,7 @@ def _peers(rows: Sequence[Row]) -> list[str]:
         return ["## Peers", *skipped] if skipped else []
     header = ("peer", "sizes", "phases", "together", "CPU of all parties", "most bytes by a party")
     table = _table(
-        (*header, "ours", "times faster", "target"),
+        (*header, "ours", "times faster", "error", "target"),
         (
             (
                 _name(row),
@@ -153,7 +153,8 @@ def _peers(rows: Sequence[Row]) -> list[str]:
                 _second(row["cpu"]["median"]),
                 _bytes(row["bytes_per_party"]),
                 f"{row['compared_with']}: {_second(row['ours']['median'])}",
-                f"{row['times_faster']:.0f}",
+                _figures(row["times_faster"]),
+                f"{row['error']:.2g}" if "error" in row else "-",
                 _target(row),
             )
             for row in measured

@@ -66,9 +66,12 @@ class Peer:
         """The commands that make its environment and use it."""
         return (
             f"python3 -m venv ../{self.name} && ../{self.name}/bin/pip install {self.packages} && "
-            f"python -m benchmarks sum --peer-python {self.name}=../{self.name}/bin/python"
+            f"python -m benchmarks {self.comparisons[0].case.split('/')[0]} "
+            f"--peer-python {self.name}=../{self.name}/bin/python"
         )
 
+
+_CKKS = {"encrypt": "client encrypts", "predict": "server predicts", "decrypt": "client decrypts"}
 
 PEERS = (
     Peer(
@@ -184,6 +187,50 @@ PEERS = (
             ),
         ),
     ),
+    *(
+        Peer(
+            name=f"helayers{threads}",
+            script="helayers_logit.py",
+            parties=1,
+            packages="pyhelayers==1.5.5.4 numpy",
+            arguments=(str(threads),),
+            how=(
+                "30 encrypted features, plain model, logits; "
+                f"{threads} process{'es' * (threads > 1)} of one thread, a full batch each, "
+                "scaled; SEAL underneath, 4,096 slots, 128 bits of security. "
+                "Its logistic regression: parameters by its optimiser for that batch, activation "
+                "NONE, one row a slot. Its tiles: a ciphertext a feature, two rows a slot (real "
+                "and imaginary part), one prime of 60 bits, weights as integers, no rescaling. "
+                "Times without serialising. Community edition, for non-commercial use."
+            ),
+            comparisons=tuple(
+                Comparison(
+                    f"helayers/{way}-{phase}/{threads}",
+                    f"HElayers, {title}: {does}, threads: {threads}",
+                    f"ckks/{phase}/{threads}",
+                    (f"{way}_{phase}",),
+                )
+                for way, title in (("model", "its logistic regression"), ("tiles", "its tiles"))
+                for phase, does in _CKKS.items()
+            ),
+        )
+        for threads in (1, 2)
+    ),
+    Peer(
+        name="tenseal",
+        script="tenseal_rows.py",
+        parties=1,
+        packages="tenseal==0.3.18 numpy",
+        how=(
+            "30 encrypted features, plain model, logits; one encrypted vector a row, ring 8,192, "
+            "primes of 60, 40, 40 and 60 bits, scale 2^40, `dot` with Galois keys; 64 rows, "
+            "scaled. Times without serialising."
+        ),
+        comparisons=tuple(
+            Comparison(f"tenseal/{phase}", f"TenSEAL {does}", f"ckks/{phase}/1", (phase,))
+            for phase, does in _CKKS.items()
+        ),
+    ),
 )
 
 
@@ -246,6 +293,9 @@ def _compared(peer: Peer, c: Comparison, found: Row, ours: Row, quick: bool) -> 
         "times_faster": faster,
         "elsewhere": found["elsewhere"],
     }
+    errors = [run[p]["error"] for run in runs for p in c.phases if "error" in run[p]]
+    if errors:
+        row["error"] = max(errors)
     if c.target is not None and not quick:
         row["target"] = {**asdict(c.target), "value": faster, "met": faster >= c.target.limit}
     return row
