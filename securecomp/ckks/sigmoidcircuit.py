@@ -11,32 +11,34 @@ looks for more in it. Honest-but-curious parties; integrity is the transport's (
 anything here is given bytes). Never give a decrypted result back to the server: it carries traces
 of the key's noise (Li, Micciancio, EUROCRYPT 2021).
 
-A logit outside the declared domain gives a number that means nothing. Where that number cannot be
-a probability, the client notices; otherwise it cannot. Far outside (where the polynomial passes
-thousands) a single row overflows the last modulus and spoils its whole batch. Only bounds with
-weight_bound * feature_bound + |intercept| <= domain rule this out beforehand.
+A logit outside the declared domain gives a number that means nothing, and far outside a single row
+overflows the last modulus and spoils its whole batch. So the logits come back too, over a bound
+that none can pass, and the client refuses a batch with such a row, by its number. They tell it
+nothing new: in the domain a probability determines its logit.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from securecomp.ckks import chebyshev, minimax, security
 from securecomp.ckks.chain import LEAST_PRIME_BITS, MOST_PRIME_BITS, Chain, choose
-from securecomp.ckks.chebyshev import Encrypted, Series, Value
+from securecomp.ckks.chebyshev import Arithmetic, Encrypted, Series, Value
 from securecomp.ckks.noise import Trace, Tracer
 from securecomp.ckks.seal import Context, SecretKey, refusing
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
 Reals = npt.NDArray[np.float64]
+P = TypeVar("P")
 
 MOST_FEATURES = 1 << 14
-_SPOILED = 2.0  # half of what the last modulus holds
+_ROOM = 1 + 1 / 64
+MOST_DOMAIN = 126.0
 _RINGS = tuple(sorted(ring for ring in security.LARGEST if ring >= 4096))
 
 
@@ -90,9 +92,19 @@ class Plan:
         return self.numeric_error + self.polynomial_error
 
     @property
+    def span(self) -> float:
+        """What the polynomial is made for: the domain, and room to tell what is outside of it."""
+        return self.domain * _ROOM
+
+    @property
+    def reach(self) -> float:
+        """What no logit passes, whatever intercept the server accepts."""
+        return self.span + 2 * self.weight_bound * self.feature_bound
+
+    @property
     def polynomial(self) -> minimax.SigmoidPolynomial:
         """What the server evaluates."""
-        return minimax.sigmoid(self.domain, self.degree)
+        return minimax.sigmoid(self.span, self.degree)
 
 
 @lru_cache(maxsize=64)
@@ -123,7 +135,9 @@ def plan(
     """
     if not isinstance(features, int) or not 1 <= features <= MOST_FEATURES:
         raise ParameterError(f"{features} features, not 1 to {MOST_FEATURES}")
-    polynomial = minimax.sigmoid(domain, degree)
+    if not minimax.LEAST_DOMAIN <= domain <= MOST_DOMAIN:
+        raise ParameterError(f"a domain of {domain}; it is {minimax.LEAST_DOMAIN} to {MOST_DOMAIN}")
+    polynomial = minimax.sigmoid(domain * _ROOM, degree)
     _check_positive("feature_bound", feature_bound)
     _check_positive("precision", precision)
     if weight_bound is None:
@@ -140,18 +154,20 @@ def plan(
             error = _numeric_error(
                 chain, 2.0**bits, polynomial, features, feature_bound, weight_bound
             )
-            if error <= precision:
-                return Plan(
-                    features,
-                    float(domain),
-                    degree,
-                    float(feature_bound),
-                    float(weight_bound),
-                    chain,
-                    bits,
-                    error,
-                    polynomial.error,
-                )
+            found = Plan(
+                features,
+                float(domain),
+                degree,
+                float(feature_bound),
+                float(weight_bound),
+                chain,
+                bits,
+                error,
+                polynomial.error,
+            )
+            # A logit in the domain must not look as if it were beyond the span, nor the reverse.
+            if error <= precision and logit_error(found) <= (found.span - found.domain) / 2:
+                return found
             best = min(best, error)
     raise ParameterError(
         f"{features} features and degree {degree} do not reach a precision of {precision:g} in "
@@ -170,6 +186,26 @@ def _holds(chain: Chain, bits: int, largest: float) -> bool:
     return 2 * bits + math.log2(max(largest, 1.0) + 1) + 2 < top
 
 
+def _argument(
+    tracer: Tracer,
+    scale: float,
+    domain: float,
+    features: int,
+    feature_bound: float,
+    weight_bound: float,
+) -> Value[Trace]:
+    """The logit over the domain, as it is after its rescaling."""
+    chain = tracer.chain
+    top = chain.moduli[-1]
+    # Columns have independent noise; the 2-norm of the weights is at most their 1-norm.
+    errors = tracer.source(tracer.fresh() / scale * weight_bound / domain, True)
+    errors |= tracer.source(tracer.rounding() / scale, True)
+    # Weights are rounded to multiples of 1/top. A model of zeros has one weight of 1/top.
+    errors |= tracer.source((features + 2) / 2 * feature_bound / top, False)
+    t = Value(Trace(tracer.grid, errors), chain.levels - 1, scale)
+    return tracer.add_plain(t, 0.0)  # the intercept
+
+
 def _numeric_error(
     chain: Chain,
     scale: float,
@@ -180,15 +216,37 @@ def _numeric_error(
 ) -> float:
     """The bound of the error of a result against the polynomial's exact value."""
     tracer = Tracer(chain)
-    top = chain.moduli[-1]
-    # Columns have independent noise; the 2-norm of the weights is at most their 1-norm.
-    errors = tracer.source(tracer.fresh() / scale * weight_bound / polynomial.domain, True)
-    errors |= tracer.source(tracer.rounding() / scale, True)
-    # Weights are rounded to multiples of 1/top. A model of zeros has one weight of 1/top.
-    errors |= tracer.source((features + 2) / 2 * feature_bound / top, False)
-    t = Value(Trace(tracer.grid, errors), chain.levels - 1, scale)
-    t = tracer.add_plain(t, 0.0)  # the intercept
+    t = _argument(tracer, scale, polynomial.domain, features, feature_bound, weight_bound)
     return tracer.bound(Series(chain.moduli, tracer, t)(polynomial.coefficients, scale))
+
+
+def _reduced(arithmetic: Arithmetic[P], plan: Plan, t: Value[P]) -> Value[P]:
+    """The logit over what no logit passes, two levels down."""
+    level = plan.chain.levels - 2
+    precision = plan.scale * plan.chain.moduli[level] / t.scale
+    return arithmetic.multiply_plain(t, plan.span / plan.reach, precision, level, plan.scale)
+
+
+@lru_cache(maxsize=64)
+def logit_error(plan: Plan) -> float:
+    """How far the logits that come back may be off; a heuristic as `Plan.numeric_error`."""
+    tracer = Tracer(plan.chain)
+    t = _argument(
+        tracer, plan.scale, plan.span, plan.features, plan.feature_bound, plan.weight_bound
+    )
+    return tracer.bound(_reduced(tracer, plan, t)) * plan.reach
+
+
+class Result(NamedTuple):
+    """One model's answer for one batch: ciphertexts of two numbers a row.
+
+    Attributes:
+        probabilities: The polynomial's values.
+        logits: The logits over `Plan.reach`.
+    """
+
+    probabilities: bytes
+    logits: bytes
 
 
 class SigmoidClient:
@@ -250,7 +308,7 @@ class SigmoidClient:
         full = np.pad(table, ((0, self.plan.slots - len(table)), (0, 0)), mode="edge")
         return [self._key.encrypt(column, self.plan.scale) for column in full.T.tolist()]
 
-    def decrypt(self, result: bytes, rows: int, *, outside: float | None = None) -> Reals:
+    def decrypt(self, result: Result, rows: int) -> Reals:
         """The polynomial's values: probabilities, within `plan.error`.
 
         They may be below 0 or above 1 by that much, and are not clipped.
@@ -258,35 +316,33 @@ class SigmoidClient:
         Args:
             result: One of `SigmoidServer.evaluate`.
             rows: How many were encrypted.
-            outside: What to give for a row whose logit was evidently outside the domain; None
-                refuses the batch. A batch that is spoiled as a whole is always refused.
 
         Returns:
             Shape (rows,).
 
         Raises:
             DecodeError: Not a result under this plan.
-            RangeError: A row's logit was outside the domain.
+            RangeError: A row's logit was outside the domain, by more than 1/64 of it certainly.
         """
-        if not 1 <= rows <= self.plan.slots:
-            raise ParameterError(f"{rows} rows, not 1 to {self.plan.slots}")
-        ciphertext = self._context.load(result, 1, self.plan.scale, seeded=False)
-        slots = np.array(self._key.decrypt(ciphertext))
-        where = f"outside [-{self.plan.domain:g}, {self.plan.domain:g}]"
-        # No coefficient is larger than the mean of the slots' absolute values. What overflowed
-        # +-2^HEADROOM_BITS / 2 comes back as numbers of that size in all slots.
-        if not np.mean(np.abs(slots)) <= _SPOILED:
-            raise RangeError(f"the batch is spoiled: logits were far {where}; plan a larger domain")
-        values, error = slots[:rows], self.plan.error
-        wrong = ~((values >= -error) & (values <= 1 + error))
-        if outside is not None:
-            return np.where(wrong, outside, values)
-        if np.any(wrong):
+        plan = self.plan
+        if not 1 <= rows <= plan.slots:
+            raise ParameterError(f"{rows} rows, not 1 to {plan.slots}")
+        logits = self._slots(result.logits, rows) * plan.reach
+        limit = (plan.domain + plan.span) / 2
+        wrong = np.flatnonzero(~(np.abs(logits) <= limit))
+        if len(wrong):
             raise RangeError(
-                f"{np.count_nonzero(wrong)} of {rows} rows, the first of them row "
-                f"{np.argmax(wrong)}, had logits {where}; plan a larger domain"
+                f"{len(wrong)} of {rows} rows have logits beyond {limit:.4g}, the first of them "
+                f"row {wrong[0]}; plan a larger domain than {plan.domain:g}"
             )
+        values = self._slots(result.probabilities, rows)
+        if not np.all((values >= -plan.error) & (values <= 1 + plan.error)):
+            raise DecodeError("not probabilities of these logits: the plan was not kept to")
         return values
+
+    def _slots(self, data: bytes, rows: int) -> Reals:
+        ciphertext = self._context.load(data, 1, self.plan.scale, seeded=False)
+        return np.array(self._key.decrypt(ciphertext))[:rows]
 
 
 class SigmoidServer:
@@ -312,7 +368,7 @@ class SigmoidServer:
 
     def evaluate(
         self, columns: Sequence[bytes], weights: npt.ArrayLike, intercept: npt.ArrayLike = 0.0
-    ) -> list[bytes]:
+    ) -> list[Result]:
         """Score one batch with one model or several.
 
         Args:
@@ -321,7 +377,7 @@ class SigmoidServer:
             intercept: One number, or shape (K,).
 
         Returns:
-            One ciphertext a model.
+            One result a model.
 
         Raises:
             ParameterError: Weights of another shape or beyond the plan's bounds.
@@ -361,7 +417,7 @@ class SigmoidServer:
         """
         plan, evaluator = self.plan, self._context.evaluator
         top, levels = float(plan.chain.moduli[-1]), plan.chain.levels
-        factors = models / plan.domain
+        factors = models / plan.span
         # SEAL refuses to multiply by 0. If nothing is left, the least weight stands for it.
         used = np.rint(factors * top) != 0
         idle = ~np.any(used, axis=1)
@@ -379,11 +435,13 @@ class SigmoidServer:
                     evaluator.add_inplace(sums[k], term)
         return sums
 
-    def _score(self, total: Any, intercept: float) -> bytes:
-        plan = self.plan
-        self._context.evaluator.rescale_to_next_inplace(total)
+    def _score(self, total: Any, intercept: float) -> Result:
+        plan, context = self.plan, self._context
+        context.evaluator.rescale_to_next_inplace(total)
         total.scale = plan.scale
         t = Value(total, plan.chain.levels - 1, plan.scale)
-        t = self._arithmetic.add_plain(t, intercept / plan.domain)
+        t = self._arithmetic.add_plain(t, intercept / plan.span)
         series = Series(plan.chain.moduli, self._arithmetic, t)
-        return self._context.save(series(plan.polynomial.coefficients, plan.scale).payload)
+        value = series(plan.polynomial.coefficients, plan.scale)
+        logit = self._arithmetic.lower(_reduced(self._arithmetic, plan, t), 1)
+        return Result(context.save(value.payload), context.save(logit.payload))
