@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from securecomp import wire
-from securecomp.ckks import kernels, minimax, security, sigmoidcircuit
+from securecomp.ckks import kernels, minimax, security, sigmoidplan
 from securecomp.ckks.chain import Chain
 from securecomp.ckks.layout import sections
 from securecomp.ckks.model import Label, Link
@@ -114,7 +114,7 @@ class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigm
             1 <= self.scale_bits <= 60
             and self.degree % 2 == 1
             and 1 <= self.degree <= minimax.MOST_DEGREE
-            and minimax.LEAST_DOMAIN <= self.domain <= sigmoidcircuit.MOST_DOMAIN
+            and minimax.LEAST_DOMAIN <= self.domain <= sigmoidplan.MOST_DOMAIN
             and 0 < self.weight_bound <= 2.0**100
             and 0 < self.numeric_error < 1
             and 0 < self.polynomial_error < 1
@@ -122,9 +122,9 @@ class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigm
         if not sound:
             raise ParameterError("the plan's circuit has numbers out of range")
 
-    def of(self, features: int) -> sigmoidcircuit.Plan:
+    def of(self, features: int) -> sigmoidplan.Plan:
         """Return the circuit for so many features, each over its bound."""
-        return sigmoidcircuit.Plan(
+        return sigmoidplan.Plan(
             features=features,
             domain=self.domain,
             degree=self.degree,

@@ -21,7 +21,7 @@ import math
 from fractions import Fraction
 from typing import Literal
 
-from securecomp.ckks import kernels, minimax, security, sigmoidcircuit
+from securecomp.ckks import kernels, minimax, security, sigmoidplan
 from securecomp.ckks import ring as rings
 from securecomp.ckks.model import LogisticModel
 from securecomp.ckks.plan import Linear, Plan, Sigmoid
@@ -209,14 +209,14 @@ def _sigmoid_plan(
     logit_bound = 2.0 ** power_above(max(scaled.logit, Fraction(1, 1 << 10)))
     if domain is None:
         domain = max(minimax.LEAST_DOMAIN, float(scaled.logit) * (1 + 1e-9))
-        if domain > sigmoidcircuit.MOST_DOMAIN:
+        if domain > sigmoidplan.MOST_DOMAIN:
             raise ParameterError(
                 f"within the bounds a logit can reach {domain:.4g}, and polynomials are made for "
-                f"up to {sigmoidcircuit.MOST_DOMAIN:g}; give smaller bounds, or a domain that the "
+                f"up to {sigmoidplan.MOST_DOMAIN:g}; give smaller bounds, or a domain that the "
                 "logits of real rows keep to"
             )
     weight_bound = 2.0 ** power_above(max(*scaled.totals, Fraction(1, 1 << 10)))
-    found = sigmoidcircuit.plan(
+    found = sigmoidplan.plan(
         len(bounds),
         domain,
         degree,

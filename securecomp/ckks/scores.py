@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp import wire
-from securecomp.ckks import sigmoidcircuit
+from securecomp.ckks import sigmoidplan
 from securecomp.ckks.agreement import Registration
 from securecomp.ckks.circuits import Kind
 from securecomp.ckks.logits import check_model
@@ -140,7 +140,7 @@ class ScoreAccount:
         return wire.encode_body(Scores(query.request, query.rows, batches))
 
 
-def circuit(plan: Plan) -> sigmoidcircuit.Plan:
+def circuit(plan: Plan) -> sigmoidplan.Plan:
     """Return a plan's circuit as the circuit's module takes it: features are over their bounds.
 
     Raises:

@@ -8,7 +8,8 @@ from securecomp.ckks.chain import choose
 from securecomp.ckks.chebyshev import Series, Value
 from securecomp.ckks.noise import Trace, Tracer
 from securecomp.ckks.security import LARGEST
-from securecomp.ckks.sigmoidcircuit import Plan, SigmoidClient, SigmoidServer, plan
+from securecomp.ckks.sigmoidcircuit import SigmoidClient, SigmoidServer
+from securecomp.ckks.sigmoidplan import Plan, plan
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
 pytest.importorskip("tenseal")
