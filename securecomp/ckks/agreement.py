@@ -8,15 +8,11 @@ import hashlib
 import struct
 
 import msgspec
-import numpy as np
 
 from securecomp import identity as identity_
 from securecomp import publickey, wire
-from securecomp.ckks import kernels
-from securecomp.ckks.encryption import SEED_BYTES, PublicKey
-from securecomp.ckks.plan import MAX_ROWS, Plan
-from securecomp.ckks.ring import Polynomials, Ring
-from securecomp.core import kernels as packing
+from securecomp.ckks.encryption import SEED_BYTES
+from securecomp.ckks.plan import Linear, Plan
 from securecomp.core import prg
 from securecomp.errors import (
     AuthenticationError,
@@ -104,7 +100,7 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
         offer: Digest of the offer.
         secret_id: Tells the client's secret keys apart; says nothing about them.
         seed: What the ciphertexts' public key's a is expanded from, empty without one.
-        b: The rest of it, packed.
+        public: The rest of it, packed; for a server that computes probabilities evaluation keys.
         signature: The client's, on all of it.
     """
 
@@ -113,7 +109,7 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
     offer: bytes
     secret_id: bytes
     seed: bytes = b""
-    b: bytes = b""
+    public: bytes = b""
     signature: bytes = b""
 
     @classmethod
@@ -123,14 +119,18 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
         client: str,
         identity: Identity,
         secret_id: bytes,
-        public: PublicKey | None,
+        seed: bytes,
+        public: bytes,
     ) -> "Registration":
-        """Sign a registration."""
+        """Sign a registration.
+
+        Raises:
+            ParameterError: The client's name is taken by the server or the owner.
+        """
         wire.check_name(client)
         if client in (offer.server, offer.owner):
             raise ParameterError(f"{client!r} is the server's or the owner's name; take another")
-        seed, b = (b"", b"") if public is None else (public.seed, _pack(public.ring, public.b))
-        facts = (client, identity.public, offer.digest, secret_id, seed, b)
+        facts = (client, identity.public, offer.digest, secret_id, seed, public)
         return cls(*facts, identity.sign(_PURPOSE, *facts))
 
     def encode(self) -> bytes:
@@ -150,17 +150,15 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
             raise DecodeError("not a client's registration")
         if data[4] != _VERSION:
             raise DecodeError(f"registration version {data[4]}; this software reads {_VERSION}")
-        c = offer.plan.circuit
-        needs_key = offer.plan.protect_model or offer.plan.model == "encrypted"
-        size = _packed_bytes(c.ring) if needs_key else 0
-        if len(data) > size + _SLACK:
+        sizes = offer.plan.public_bytes
+        if len(data) > sizes.stop + _SLACK:
             raise DecodeError(f"a registration of {len(data)} bytes is larger than any")
         try:
             found = msgspec.msgpack.decode(memoryview(data)[_HEAD.size :], type=cls)
             wire.check_name(found.client)
         except (msgspec.DecodeError, UnicodeError, RecursionError, ParameterError) as error:
             raise DecodeError(f"the registration is malformed: {error}") from None
-        facts = (found.client, found.key, found.offer, found.secret_id, found.seed, found.b)
+        facts = (found.client, found.key, found.offer, found.secret_id, found.seed, found.public)
         identity_.verify(found.key, found.signature, found.client, _PURPOSE, *facts)
         if found.offer != offer.digest:
             raise KeyMismatchError(f"{found.client}: registered for another offer than this one")
@@ -168,19 +166,10 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
             raise AuthenticationError(f"{found.client}: has the name or key of another party")
         if len(found.secret_id) != 16:
             raise DecodeError(f"{found.client}: the registration's key id has another length")
-        if len(found.seed) != (SEED_BYTES if needs_key else 0) or len(found.b) != size:
-            raise DecodeError(
-                f"{found.client}: the registration has no public key of this plan's ring"
-            )
+        keyed = isinstance(offer.plan.circuit, Linear) and sizes.start > 0
+        if len(found.seed) != keyed * SEED_BYTES or len(found.public) not in sizes:
+            raise DecodeError(f"{found.client}: the registration has no public key of this plan")
         return found
-
-    def public(self, ring: Ring) -> PublicKey:
-        """Return the public key of the client's ciphertexts.
-
-        Raises:
-            DecodeError: It has residues that are not canonical.
-        """
-        return PublicKey(ring, self.seed, _unpack(ring, self.b))
 
     @property
     def digest(self) -> bytes:
@@ -211,9 +200,7 @@ class Engagement(Conversation):
         both = prg.join("ckks engagement", offer.digest, registration.digest)
         self._agreement = hashlib.sha256(both).digest()
         self.id = self._agreement[:16]
-        plan, bits = offer.plan, offer.plan.circuit.bits
-        residues = max(*plan.sizes(MAX_ROWS), plan.weight_residues)
-        self._largest = wire.packed_size(residues, bits) + _SLACK
+        self._largest = offer.plan.largest_body
 
     @property
     def agreement(self) -> bytes:
@@ -230,21 +217,3 @@ def fingerprint(digest: bytes) -> str:
     """Return the first 64 bits of a digest, in groups that can be read aloud."""
     text = digest.hex()[:16]
     return " ".join(text[i : i + 4] for i in range(0, 16, 4))
-
-
-def _packed_bytes(ring: Ring) -> int:
-    return wire.packed_size(ring.levels * ring.degree, ring.bits)
-
-
-def _pack(ring: Ring, values: Polynomials) -> bytes:
-    words = np.zeros(_packed_bytes(ring) // 8, "<u8")
-    packing.pack(np.ascontiguousarray(values).reshape(-1), ring.bits, words)
-    return words.tobytes()
-
-
-def _unpack(ring: Ring, data: bytes) -> Polynomials:
-    out: Polynomials = np.empty((ring.levels, ring.degree), np.uint64)
-    packing.unpack(np.frombuffer(data, "<u8"), ring.bits, out.reshape(-1))
-    if not all(kernels.canonical(out[i], q) for i, q in enumerate(ring.moduli)):
-        raise DecodeError("a public key has a residue that is not below its prime")
-    return out

@@ -148,6 +148,10 @@ class Encrypted:
         ciphertext.scale = scale
         return Value(ciphertext, level, scale)
 
+    def lower(self, a: Value[Any], level: int) -> Value[Any]:
+        """The same number at a lower level."""
+        return Value(self._at(a, level), level, a.scale)
+
     def multiply(
         self, a: Value[Any], b: Value[Any], level: int, scale: float, twice: bool
     ) -> Value[Any]:

@@ -1,6 +1,5 @@
 """The client: has the keys, encrypts rows, reads results. Nobody else does."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,18 +9,20 @@ import numpy.typing as npt
 
 from securecomp import identity as identity_
 from securecomp import wire
-from securecomp.ckks import inputs, kernels, layout, model
+from securecomp.ckks import inputs, model
 from securecomp.ckks.agreement import Engagement, Offer, Registration
-from securecomp.ckks.encryption import SEED_BYTES, SecretKey, polynomials
-from securecomp.ckks.messages import REQUEST_BYTES, Answer, Query
-from securecomp.ckks.parallel import run
+from securecomp.ckks.circuits import ClientCircuit, Kind
+from securecomp.ckks.logits import LogitClient
+from securecomp.ckks.messages import REQUEST_BYTES
+from securecomp.ckks.plan import Linear
+from securecomp.ckks.scores import ScoreClient
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.errors import (
     DecodeError,
     KeyMismatchError,
-    LocalProtocolError,
+    ParameterError,
     RemoteProtocolError,
 )
 from securecomp.identity import Identity
@@ -32,27 +33,45 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """What the client reads: logits within the plan's precision, rounded to it.
+    """What the client reads: numbers within the plan's precision, rounded to it.
 
     Attributes:
-        logits: Shape (n, K).
+        values: Logits, or each logit's sigmoid where the server computes it, shape (n, K).
+        kind: Which of the two.
         classes: The labels, in the order of the probabilities.
         link: How logits become probabilities.
     """
 
-    logits: Floats
+    values: Floats
+    kind: Kind
     classes: tuple[model.Label, ...]
     link: model.Link
 
     @property
+    def logits(self) -> Floats:
+        """Shape (n, K).
+
+        Raises:
+            ParameterError: The server computed probabilities.
+        """
+        if self.kind == "sigmoids":
+            raise ParameterError(
+                'the server computes probabilities; for logits plan with activation="client"'
+            )
+        return self.values
+
+    @property
     def probabilities(self) -> Floats:
         """Shape (n, classes)."""
-        return model.probabilities(self.logits, self.link)
+        if self.kind == "logits":
+            return model.probabilities(self.values, self.link)
+        return model.link_probabilities(np.clip(self.values, 0, 1), self.link)
 
     @property
     def labels(self) -> npt.NDArray[Any]:
         """The most likely class of each row."""
-        return np.array(self.classes)[model.winners(self.logits, self.link)]
+        middle = 0.0 if self.kind == "logits" else 0.5
+        return np.array(self.classes)[model.winners(self.values, self.link, middle)]
 
 
 class KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,7 +115,7 @@ class InferenceClient(Role):
         offer: Offer,
         name: str,
         identity: Identity,
-        secret: bytes,
+        secret: bytes | None = None,
         registration: bytes | None = None,
         *,
         workers: int = 1,
@@ -108,7 +127,7 @@ class InferenceClient(Role):
             offer: The server's, read over a way that is trusted.
             name: The client's name, which the server knows it by.
             identity: The client's long-term key.
-            secret: 32 secret bytes that the ciphertexts' key is expanded from.
+            secret: The ciphertexts' key, as `to_json` keeps it; by default one is drawn.
             registration: As it was made from these keys; by default it is made.
             workers: Threads.
             entropy: Source of masks and noise.
@@ -117,19 +136,24 @@ class InferenceClient(Role):
         self.offer = offer
         self._plan = offer.plan
         self._identity = identity
-        self._secret = secret
         self._entropy = entropy
-        self._workers = workers
-        self._ring = self._plan.circuit.ring
-        self._key: SecretKey | None = SecretKey(self._ring, secret)
+        self._circuit = self._make(secret, workers)
         if registration is None:
-            self._registration = self._register()
+            # Of another derivation than the key itself: it identifies, and tells nothing.
+            secret_id = prg.derive(self._circuit.secret, "ckks key id")[:16]
+            public = self._circuit.public()
+            self._registration = Registration.create(offer, name, identity, secret_id, *public)
         else:
             self._registration = Registration.decode(registration, offer)
             if self._registration.key != identity.public or self._registration.client != name:
                 raise KeyMismatchError(f"{name}: the registration is another client's")
         self._engagement = Engagement(offer, self._registration)
         self._pending: dict[bytes, int] = {}
+
+    def _make(self, secret: bytes | None, workers: int) -> ClientCircuit:
+        if isinstance(self._plan.circuit, Linear):
+            return LogitClient(self._plan, secret, self._entropy, workers)
+        return ScoreClient(self._plan, secret)
 
     @classmethod
     def create(
@@ -143,20 +167,7 @@ class InferenceClient(Role):
     ) -> "InferenceClient":
         """Draw keys. A client that already has an identity rotates only the ciphertexts' key."""
         identity = identity or Identity.generate(entropy)
-        return cls(offer, name, identity, entropy(SEED_BYTES), workers=workers, entropy=entropy)
-
-    def _register(self) -> Registration:
-        plan = self._plan
-        needed = plan.protect_model or plan.model == "encrypted"
-        public = self._open_key().public(self._entropy) if needed else None
-        # Of another derivation than the key itself: it identifies, and tells nothing.
-        secret_id = prg.derive(self._secret, "ckks key id")[:16]
-        return Registration.create(self.offer, self.name, self._identity, secret_id, public)
-
-    def _open_key(self) -> SecretKey:
-        if self._key is None:
-            raise LocalProtocolError(f"{self.name}: the key was dropped")
-        return self._key
+        return cls(offer, name, identity, workers=workers, entropy=entropy)
 
     @property
     def registration(self) -> Registration:
@@ -177,46 +188,14 @@ class InferenceClient(Role):
         """
         self.state = self._next("encrypt")
         array = inputs.rows(table, self._plan)
-        numbers = inputs.integers(array, self._plan)
-        seed, request = self._entropy(SEED_BYTES), self._entropy(REQUEST_BYTES)
-        residues = self._encrypt(numbers, seed).reshape(-1)
-        bits = self._ring.bits
-        message = Query(request, len(array), seed, wire.Vector(bits, residues.size))
-        body = wire.encode_body(message, residues.size, lambda a, b: residues[a:b], bits)
+        request = self._entropy(REQUEST_BYTES)
+        body = self._circuit.encrypt(array, request)
         header = self._engagement.header(
-            Query.KIND, self.name, self.offer.server, self._engagement.agreement
+            self._circuit.QUERY.KIND, self.name, self.offer.server, self._engagement.agreement
         )
         sealed = identity_.seal(self._identity, self._engagement, header, body, self._entropy)
         self._pending[request] = len(array)
         return sealed
-
-    def _encrypt(self, numbers: npt.NDArray[np.int64], seed: bytes) -> npt.NDArray[np.uint64]:
-        ring, key = self._ring, self._open_key()
-        lift = ring.number(1 << self._plan.circuit.lift_bits)
-        found = layout.sections(ring.degree, self._plan.inputs, self._plan.outputs, len(numbers))
-        out = polynomials(ring, sum(section.polynomials for section in found))
-        noise_key = prg.derive(self._entropy(SEED_BYTES), "ckks noise")
-
-        def work(blocks: Sequence[layout.Block]) -> None:
-            noise = prg.Uniform(noise_key)
-            masks = [ring.stream(seed, level) for level in range(ring.levels)]
-            coefficients = np.empty((ring.step, ring.degree), np.int64)
-            drawn = np.empty((ring.step, ring.degree), np.uint64)
-            for block in blocks:
-                count = block.terms.stop - block.terms.start
-                messages, a = coefficients[:count], drawn[:count]
-                block.section.pack(numbers, block.group, block.terms, messages)
-                place = slice(block.first, block.first + count)
-                key.encrypt(
-                    messages,
-                    lift,
-                    (ring.fill(s, level, block.index, a) for level, s in enumerate(masks)),
-                    noise.words(messages.size, block.index),
-                    out[:, place],
-                )
-
-        run(work, layout.blocks(found, ring.step), self._workers)
-        return out
 
     def decrypt(self, data: wire.Buffer, request: wire.Buffer | None = None) -> Predictions:
         """Read an answer, once.
@@ -231,10 +210,11 @@ class InferenceClient(Role):
             RemoteProtocolError: Of another session or request, or malformed.
         """
         self.state = self._next("decrypt")
+        circuit = self._circuit
         if request is not None:
-            query, _ = self._read(request, Query, self.name, self.offer.server)
+            query, _ = self._read(request, circuit.QUERY, self.name, self.offer.server)
             self._pending[query.request] = query.rows
-        answer, payload = self._read(data, Answer, self.offer.server, self.name)
+        answer, payload = self._read(data, circuit.ANSWER, self.offer.server, self.name)
         rows = self._pending.get(answer.request)
         if rows is None:
             raise RemoteProtocolError(
@@ -243,12 +223,14 @@ class InferenceClient(Role):
                 "request if another process made it",
             )
         try:
-            residues = self._residues(answer, payload, rows)
+            if answer.rows != rows:
+                raise DecodeError(f"answers {answer.rows} rows and {rows} were asked")
+            values = circuit.decrypt(answer, payload, rows)
         except DecodeError as error:
             raise RemoteProtocolError(self.offer.server, str(error)) from None
-        logits = self._logits(residues, rows)
         del self._pending[answer.request]
-        return Predictions(logits, self._plan.classes, self._plan.link)
+        rounded = np.round(values, self._plan.decimals) + 0.0  # no negative zero
+        return Predictions(rounded, circuit.kind, self._plan.classes, self._plan.link)
 
     def _read(
         self, data: wire.Buffer, kind: type[wire.M], sender: str, recipient: str
@@ -262,41 +244,6 @@ class InferenceClient(Role):
             )
         return wire.decode_body(body, kind)
 
-    def _residues(self, answer: Answer, payload: memoryview, rows: int) -> npt.NDArray[np.uint64]:
-        if answer.rows != rows:
-            raise DecodeError(f"answers {answer.rows} rows and {rows} were asked")
-        size = self._plan.sizes(rows)[1]
-        flat = wire.unpack(answer.residues, payload, size, self._ring.bits)
-        residues = flat.reshape(self._ring.levels, -1)
-        if not all(kernels.canonical(residues[i], q) for i, q in enumerate(self._ring.moduli)):
-            raise DecodeError("the answer has a residue that is not below its prime")
-        return residues
-
-    def _logits(self, residues: npt.NDArray[np.uint64], rows: int) -> Floats:
-        ring, plan, key = self._ring, self._plan, self._open_key()
-        outputs = plan.outputs
-        bodies = residues[:, : outputs * rows].reshape(ring.levels, outputs, rows).copy()
-        masks = residues[:, outputs * rows :].reshape(
-            ring.levels, -1, plan.components - 1, ring.degree
-        )
-        position = 0
-        for section in layout.sections(ring.degree, plan.inputs, outputs, rows):
-            for group in range(section.groups):
-                start = section.start + group * section.capacity
-                place = slice(start, start + section.count(group))
-                where = section.positions(group)
-                for output in range(outputs):
-                    phase = key.phase(masks[:, position])
-                    for level, q in enumerate(ring.moduli):
-                        kernels.add(bodies[level, output, place], phase[level][where], q)
-                    position += 1
-        logits = ring.scaled(bodies, plan.circuit.scale_bits).T
-        if np.abs(logits).max() > plan.logit_bound + 1:
-            raise RemoteProtocolError(
-                self.offer.server, "a logit is beyond the plan's bound: it did not keep to the plan"
-            )
-        return np.round(logits, plan.decimals) + 0.0  # no negative zero
-
     def to_json(self) -> str:
         """Return the secrets as JSON, to be kept where nobody else reads."""
         facts = KeyFile(
@@ -304,7 +251,7 @@ class InferenceClient(Role):
             1,
             self.name,
             self._identity.export(),
-            self._secret,
+            self._circuit.secret,
             self._registration.encode(),
             self.offer,
         )
@@ -323,8 +270,6 @@ class InferenceClient(Role):
             raise DecodeError(f"not a client's key: {error}") from None
         if facts.format != _FORMAT or facts.version != 1:
             raise DecodeError(f"not a {_FORMAT} of version 1")
-        if len(facts.secret) != SEED_BYTES:
-            raise DecodeError("not a client's key: its secret has another length")
         return cls(
             facts.offer,
             facts.name,
@@ -335,6 +280,5 @@ class InferenceClient(Role):
         )
 
     def _drop(self) -> None:
-        self._key = None
-        self._secret = b""
+        del self._circuit
         self._pending.clear()

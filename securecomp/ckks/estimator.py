@@ -10,10 +10,12 @@ import numpy.typing as npt
 from securecomp.ckks.client import InferenceClient, Predictions
 from securecomp.ckks.model import Bounds, LogisticModel
 from securecomp.ckks.owner import ModelOwner
-from securecomp.ckks.plan import MAX_ROWS, Plan
+from securecomp.ckks.plan import Plan
+from securecomp.ckks.planner import Activation
 from securecomp.ckks.server import InferenceServer
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
+from securecomp.errors import ParameterError
 from securecomp.identity import Identity
 
 
@@ -56,6 +58,9 @@ class EncryptedLogisticRegression:
         precision: float = 1e-4,
         protect_model: bool = False,
         model: Literal["plain", "encrypted"] = "plain",
+        activation: Activation = "client",
+        degree: int = 7,
+        domain: float | None = None,
         workers: int = 1,
         entropy: Entropy = entropy_.system,
     ) -> None:
@@ -69,6 +74,9 @@ class EncryptedLogisticRegression:
             protect_model: Hide everything of the model but the logits, of as many rows as the
                 model has features.
             model: "encrypted" if the server may not know it either.
+            activation: "server" if the server computes probabilities too, by a polynomial.
+            degree: The polynomial's, odd.
+            domain: Largest absolute logit that it is made for; by default what the bounds allow.
             workers: Threads of client and server.
             entropy: Source of keys, masks and noise.
 
@@ -79,6 +87,11 @@ class EncryptedLogisticRegression:
         if not isinstance(fitted, LogisticModel):
             numbers = LogisticModel.from_sklearn(fitted, bounds)
         if model == "encrypted":
+            if protect_model or activation == "server":
+                raise ParameterError(
+                    "an encrypted model has replies with three parts, which nothing floods and "
+                    'no polynomial takes; use protect_model=False and activation="client"'
+                )
             identity = Identity.generate(entropy)
             owner = ModelOwner(
                 numbers, "owner", "server", identity.public, precision=precision, entropy=entropy
@@ -89,6 +102,9 @@ class EncryptedLogisticRegression:
                 numbers,
                 precision=precision,
                 protect_model=protect_model,
+                activation=activation,
+                degree=degree,
+                domain=domain,
                 workers=workers,
                 entropy=entropy,
             )
@@ -109,6 +125,7 @@ class EncryptedLogisticRegression:
 
         Raises:
             ParameterError, RangeError: Rows that the plan does not allow; nothing was encrypted.
+            ParameterError: The server computes probabilities.
             BudgetError: More rows than a protected model answers.
         """
         logits = np.concatenate([part.logits for part in self._predict(X)])
@@ -124,13 +141,14 @@ class EncryptedLogisticRegression:
 
     def _predict(self, table: Any) -> Iterator[Predictions]:
         rows = len(table) if hasattr(table, "__len__") else table.shape[0]
-        for start in range(0, max(rows, 1), MAX_ROWS):
-            part = table[start : start + MAX_ROWS] if rows > MAX_ROWS else table
+        most = self.plan_.rows_per_request
+        for start in range(0, max(rows, 1), most):
+            part = table[start : start + most] if rows > most else table
             request = self._client.encrypt(part)
             answer = self._server.predict(request)
             predictions = self._client.decrypt(answer)
             self.traffic_.requests += 1
-            self.traffic_.rows += len(predictions.logits)
+            self.traffic_.rows += len(predictions.values)
             self.traffic_.sent += len(request)
             self.traffic_.received += len(answer)
             yield predictions

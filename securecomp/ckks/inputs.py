@@ -6,7 +6,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.ckks.plan import MAX_ROWS, Plan
+from securecomp.ckks.plan import Plan
 from securecomp.errors import ParameterError, RangeError
 
 Floats = npt.NDArray[np.float64]
@@ -30,9 +30,10 @@ def rows(table: Any, plan: Plan) -> Floats:
             f"the rows have shape {array.shape}; expected (n, {len(plan.features)}), "
             "one column a feature"
         )
-    if not 1 <= len(array) <= MAX_ROWS:
+    most = plan.rows_per_request
+    if not 1 <= len(array) <= most:
         raise ParameterError(
-            f"{len(array):,} rows; a request has 1 to {MAX_ROWS:,}, so split what has more"
+            f"{len(array):,} rows; a request has 1 to {most:,}, so split what has more"
             if len(array)
             else "there is no row to predict"
         )
@@ -106,8 +107,8 @@ def integers(array: Floats, plan: Plan) -> npt.NDArray[np.int64]:
 
     An encrypted model has one more column, the constant that its intercept is multiplied by.
     """
-    scale = 2.0**plan.circuit.input_bits / np.array(plan.bounds)
+    scale = 2.0**plan.linear.input_bits / np.array(plan.bounds)
     out = np.empty((len(array), plan.inputs), np.int64)
     out[:, : len(plan.bounds)] = np.rint(array * scale)
-    out[:, len(plan.bounds) :] = 1 << plan.circuit.input_bits
+    out[:, len(plan.bounds) :] = 1 << plan.linear.input_bits
     return out

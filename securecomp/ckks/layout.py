@@ -66,6 +66,11 @@ class Section:
         """Return how many rows a group has."""
         return min(self.capacity, self.rows - group * self.capacity)
 
+    def place(self, group: int) -> slice:
+        """Return which rows a group has, of all sections' rows."""
+        start = self.start + group * self.capacity
+        return slice(start, start + self.count(group))
+
     def positions(self, group: int) -> npt.NDArray[np.intp]:
         """Return the coefficients where a group's logits come out, one a row."""
         stride = 1 if self.by_columns or self.features > self.degree else self.features
@@ -80,8 +85,7 @@ class Section:
             terms: Which of its polynomials.
             out: Their coefficients, shape (terms, N), written whole.
         """
-        start = self.start + group * self.capacity
-        rows = integers[start : start + self.count(group)]
+        rows = integers[self.place(group)]
         if self.by_columns:
             out[:, : len(rows)] = rows[:, terms].T
             out[:, len(rows) :] = 0

@@ -36,18 +36,18 @@ class PlainWeights:
     def __init__(self, plan: Plan, weights: list[list[int]], intercepts: list[int]) -> None:
         self.plan = plan
         self._weights = weights
-        self.intercepts = plan.circuit.ring.residues(intercepts)
+        self.intercepts = plan.linear.ring.residues(intercepts)
 
     @cached_property
     def _columns(self) -> Fixed:
         """Shape (L, K, d)."""
-        ring = self.plan.circuit.ring
+        ring = self.plan.linear.ring
         return Fixed(ring, ring.residues(self._weights))
 
     @cached_property
     def _rows(self) -> Fixed:
         """Values, shape (L, K, terms, N)."""
-        return Fixed(self.plan.circuit.ring, weight_values(self.plan, self._weights, False))
+        return Fixed(self.plan.linear.ring, weight_values(self.plan, self._weights, False))
 
     def add(
         self,
@@ -64,7 +64,7 @@ class PlainWeights:
             ciphertext: c_0 and c_1 of the terms, each of shape (count, N).
             acc: c_0 and c_1 of the logits, shape (K, 2, N).
         """
-        q = self.plan.circuit.ring.moduli[level]
+        q = self.plan.linear.ring.moduli[level]
         terms = block.terms
         if block.section.by_columns:
             w, ws = self._columns.residues[level], self._columns.quotients[level]
@@ -95,7 +95,7 @@ class EncryptedWeights:
     parts = 2
 
     def __init__(self, plan: Plan, columns: Polynomials, rows: Polynomials) -> None:
-        ring = plan.circuit.ring
+        ring = plan.linear.ring
         self.plan = plan
         self._columns = Fixed(ring, columns)
         self._rows = Fixed(ring, rows)
@@ -109,7 +109,7 @@ class EncryptedWeights:
         acc: Polynomials,
     ) -> None:
         """Add a block's products to sums; `acc` has shape (K, 3, N)."""
-        q = self.plan.circuit.ring.moduli[level]
+        q = self.plan.linear.ring.moduli[level]
         fixed = self._columns if block.section.by_columns else self._rows
         w, ws = fixed.residues[level], fixed.quotients[level]
         for output in range(len(acc)):
@@ -130,7 +130,7 @@ Weights = PlainWeights | EncryptedWeights
 
 def weight_values(plan: Plan, weights: list[list[int]], by_columns: bool) -> Polynomials:
     """Return weights as polynomials' values, shape (L, K, terms, N)."""
-    c = plan.circuit
+    c = plan.linear
     section = Section(c.degree, plan.inputs, by_columns, 0, 1)
     polynomials = np.zeros((len(weights), section.terms, c.degree), object)
     for output, row in enumerate(weights):
@@ -155,7 +155,7 @@ def evaluate(weights: Weights, rows: int, seed: bytes, unpack: Unpack, workers: 
         workers: Threads.
     """
     plan = weights.plan
-    ring = plan.circuit.ring
+    ring = plan.linear.ring
     found = layout.sections(ring.degree, plan.inputs, plan.outputs, rows)
     groups = sum(section.groups for section in found)
     shape = (ring.levels, groups, plan.outputs, weights.parts + 1, ring.degree)
@@ -196,7 +196,7 @@ def hide(
     and u, e_1 that it does not know: pseudorandom under ring-LWE. What it knows of c_0 + c_1 s is
     the logit and noise, which `flood` drowns.
     """
-    ring = plan.circuit.ring
+    ring = plan.linear.ring
     for group in range(total.shape[1]):
         for output in range(total.shape[2]):
             zero = public.zero(entropy(SEED_BYTES))
@@ -212,7 +212,7 @@ def flood(plan: Plan, count: int, seed: bytes) -> Polynomials:
     Every logit's own noise is below 2^(f-40) over all rows that a client gets, so that what it
     sees is within 2^-40 of a distribution that does not depend on that noise.
     """
-    bits = plan.circuit.flood_bits + 1
+    bits = plan.linear.flood_bits + 1
     width = -(-bits // 64)
     stream = prg.Uniform(prg.derive(seed, "ckks flood"))
     numbers = np.empty(count, object)
@@ -222,4 +222,4 @@ def flood(plan: Plan, count: int, seed: bytes) -> Polynomials:
         words = stream.words(size * width, index).astype(object).reshape(size, width)
         whole = sum(words[:, i] << (64 * i) for i in range(width))
         numbers[start : start + size] = whole % (1 << bits) - (1 << (bits - 1))
-    return plan.circuit.ring.residues(numbers)
+    return plan.linear.ring.residues(numbers)

@@ -50,3 +50,33 @@ class EncryptedWeights(Message, frozen=True):
 
     KIND: ClassVar[int] = 50
     residues: Vector
+
+
+class Columns(Message, frozen=True):
+    """Encrypted rows for a server that computes probabilities, from the client.
+
+    Attributes:
+        request: 16 random bytes that the answer repeats.
+        rows: How many.
+        batches: For every N/2 rows one ciphertext a feature, in SEAL's form.
+    """
+
+    KIND: ClassVar[int] = 51
+    request: bytes
+    rows: int
+    batches: list[list[bytes]]
+
+
+class Scores(Message, frozen=True):
+    """Encrypted probabilities, from the server.
+
+    Attributes:
+        request: Of which query.
+        rows: How many.
+        batches: For every batch and model the probabilities and the logits over their bound.
+    """
+
+    KIND: ClassVar[int] = 52
+    request: bytes
+    rows: int
+    batches: list[list[bytes]]

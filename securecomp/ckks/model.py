@@ -165,10 +165,10 @@ def sigmoid(logits: Floats) -> Floats:
     return result
 
 
-def winners(logits: Floats, link: Link) -> npt.NDArray[np.intp]:
-    """Return the index of each row's class."""
+def winners(logits: Floats, link: Link, middle: float = 0.0) -> npt.NDArray[np.intp]:
+    """Return the index of each row's class, of two classes the second above `middle`."""
     if link == "sigmoid":
-        return (logits[:, 0] > 0).astype(np.intp)
+        return (logits[:, 0] > middle).astype(np.intp)
     winner: npt.NDArray[np.intp] = np.argmax(logits, axis=1)
     return winner
 

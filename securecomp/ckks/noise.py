@@ -60,7 +60,7 @@ class Tracer:
     """
 
     def __init__(self, chain: Chain) -> None:
-        self._chain = chain
+        self.chain = chain
         self._random: list[bool] = []
         n = chain.ring
         self.grid: Reals = np.cos(np.linspace(0, np.pi, 513))
@@ -68,7 +68,7 @@ class Tracer:
 
     def fresh(self) -> float:
         """The error of a fresh ciphertext with a rounded plaintext, at scale 1."""
-        return math.sqrt(self._chain.ring / 2 * (_ERROR_STD**2 + 1 / 12))
+        return math.sqrt(self.chain.ring / 2 * (_ERROR_STD**2 + 1 / 12))
 
     def rounding(self) -> float:
         """The error of a rescaling, at scale 1: tau_0 + tau_1 s with tau uniform on +-1/2."""
@@ -87,15 +87,15 @@ class Tracer:
                 variance += effect**2
             else:
                 fixed += np.abs(effect)
-        return float(np.max(factor(self._chain.slots) * np.sqrt(variance) + fixed)) * ALLOWANCE
+        return float(np.max(factor(self.chain.slots) * np.sqrt(variance) + fixed)) * ALLOWANCE
 
     def _switching(self, level: int) -> float:
         """Key switching's error at scale 1: sum of digit_i e_i / P, and one rounding.
 
         A digit is in [0, q_i), not centred: its mean makes the slots next to 1 the worst.
         """
-        n, p = self._chain.ring, self._chain.special
-        digits = sum((q / p) ** 2 for q in self._chain.moduli[:level])
+        n, p = self.chain.ring, self.chain.special
+        digits = sum((q / p) ** 2 for q in self.chain.moduli[:level])
         each = n / 12 + (n / math.pi) ** 2
         return math.sqrt(digits * each * n / 2 * _ERROR_STD**2 + self._rounding**2)
 

@@ -7,12 +7,11 @@ from securecomp import wire
 from securecomp.ckks import linear, planner
 from securecomp.ckks.agreement import Engagement, Offer, Registration
 from securecomp.ckks.encryption import SEED_BYTES
+from securecomp.ckks.logits import body, integers, public_key
 from securecomp.ckks.messages import EncryptedWeights
 from securecomp.ckks.model import LogisticModel
-from securecomp.ckks.server import integers
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.errors import KeyMismatchError
 from securecomp.identity import Identity
 
 
@@ -61,28 +60,22 @@ class ModelOwner:
         """
         found = Registration.decode(registration, self.offer)
         plan = self.offer.plan
-        ring = plan.circuit.ring
-        if not found.seed:
-            raise KeyMismatchError(f"{found.client}: registered without a public key")
-        public = found.public(ring)
+        ring = plan.linear.ring
+        public = public_key(ring, found)
         parts = []
         for by_columns in (True, False):
             values = linear.weight_values(plan, self._weights, by_columns)
             flat = values.reshape(ring.levels, -1, ring.degree)
             encrypted = public.encrypt(flat, self._entropy(SEED_BYTES))
             parts.append(encrypted.swapaxes(0, 1).reshape(ring.levels, -1))
-        residues = np.concatenate(parts, axis=1).reshape(-1)
-        body = wire.encode_body(
-            EncryptedWeights(wire.Vector(ring.bits, residues.size)),
-            residues.size,
-            lambda a, b: residues[a:b],
-            ring.bits,
-        )
+        residues = np.concatenate(parts, axis=1)
+        vector = wire.Vector(ring.bits, residues.size)
+        message = body(EncryptedWeights(vector), residues, ring.bits)
         engagement = Engagement(self.offer, found)
         header = engagement.header(
             EncryptedWeights.KIND, self.name, self.offer.server, engagement.agreement
         )
-        return identity_.seal(self._identity, engagement, header, body, self._entropy)
+        return identity_.seal(self._identity, engagement, header, message, self._entropy)
 
     def __repr__(self) -> str:
         return f"ModelOwner({self.name!r})"

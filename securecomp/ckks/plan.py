@@ -10,7 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from securecomp.ckks import kernels, security
+from securecomp import wire
+from securecomp.ckks import kernels, minimax, security, sigmoidplan
+from securecomp.ckks.chain import Chain
 from securecomp.ckks.layout import sections
 from securecomp.ckks.model import Label, Link
 from securecomp.ckks.ring import Ring, ring
@@ -19,6 +21,9 @@ from securecomp.errors import ParameterError
 MAX_ROWS = 1 << 17
 """Rows of one request; more go into several."""
 _MAX_INPUT_BITS = 50
+_MAX_BATCHES = 16
+_MAX_BYTES = 1 << 27
+_SLACK = 1 << 12  # what a message has beside its vector
 
 
 class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linear"):
@@ -78,6 +83,75 @@ class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linea
         return self.input_bits + self.lift_bits + self.weight_bits
 
 
+class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigmoid"):
+    """The server computes probabilities: a polynomial for the logistic function, over SEAL.
+
+    Attributes:
+        ring: N; a batch has N/2 rows.
+        moduli: Of the ciphertexts.
+        special: Of the relinearisation keys only.
+        scale_bits: log2 of what stands for 1.
+        degree: The polynomial's.
+        domain: Largest absolute logit that it is meant for.
+        weight_bound: Largest sum of one model's absolute weights over the bounds, a power of 2.
+        numeric_error: How far a result may be from the polynomial's value (stated heuristic).
+        polynomial_error: How far that may be from the logistic function (proven).
+    """
+
+    ring: int
+    moduli: tuple[int, ...]
+    special: int
+    scale_bits: int
+    degree: int
+    domain: float
+    weight_bound: float
+    numeric_error: float
+    polynomial_error: float
+
+    def __post_init__(self) -> None:
+        Chain(self.ring, self.moduli, self.special)  # refuses what is insecure or unusable
+        sound = (
+            1 <= self.scale_bits <= 60
+            and self.degree % 2 == 1
+            and 1 <= self.degree <= minimax.MOST_DEGREE
+            and minimax.LEAST_DOMAIN <= self.domain <= sigmoidplan.MOST_DOMAIN
+            and 0 < self.weight_bound <= 2.0**100
+            and 0 < self.numeric_error < 1
+            and 0 < self.polynomial_error < 1
+        )
+        if not sound:
+            raise ParameterError("the plan's circuit has numbers out of range")
+
+    def of(self, features: int) -> sigmoidplan.Plan:
+        """Return the circuit for so many features, each over its bound."""
+        return sigmoidplan.Plan(
+            features=features,
+            domain=self.domain,
+            degree=self.degree,
+            feature_bound=1.0,
+            weight_bound=self.weight_bound,
+            chain=Chain(self.ring, self.moduli, self.special),
+            scale_bits=self.scale_bits,
+            numeric_error=self.numeric_error,
+            polynomial_error=self.polynomial_error,
+        )
+
+    @property
+    def slots(self) -> int:
+        """Rows of a batch."""
+        return self.ring // 2
+
+    @property
+    def column_bytes(self) -> int:
+        """About what one feature of a batch takes."""
+        return self.ring * math.prod(self.moduli).bit_length() // 8
+
+    @property
+    def result_bytes(self) -> int:
+        """About what one result of a batch takes."""
+        return 2 * self.ring * self.moduli[0].bit_length() // 8
+
+
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What client and server agree on. Public.
 
@@ -102,7 +176,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     precision: float
     error: float
     logit_bound: float
-    circuit: Linear
+    circuit: Linear | Sigmoid
     model: Literal["plain", "encrypted"] = "plain"
     protect_model: bool = False
     max_rows: int = 0
@@ -120,11 +194,54 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ParameterError("the plan's classes do not go with its link")
         if self.max_rows < 0:
             raise ParameterError("a limit on rows is not negative")
+        if not isinstance(self.circuit, Linear) and (
+            self.model == "encrypted" or self.protect_model or self.link == "softmax"
+        ):
+            raise ParameterError(
+                "the server computes probabilities for models that it knows and does not protect, "
+                "of two classes or one against the rest"
+            )
+        if self.protect_model and not (self.linear.flood_bits and self.max_rows):
+            raise ParameterError("a protected model's plan floods noise and limits rows")
 
     @property
     def outputs(self) -> int:
         """Logits a row."""
         return 1 if self.link == "sigmoid" else len(self.classes)
+
+    @property
+    def linear(self) -> Linear:
+        """The circuit, if it is the linear one.
+
+        Raises:
+            ParameterError: It is not.
+        """
+        if not isinstance(self.circuit, Linear):
+            raise ParameterError("this plan has the server compute probabilities, not logits")
+        return self.circuit
+
+    @property
+    def sigmoid(self) -> Sigmoid:
+        """The circuit, if it is the one for probabilities.
+
+        Raises:
+            ParameterError: It is not.
+        """
+        if not isinstance(self.circuit, Sigmoid):
+            raise ParameterError("this plan has the server compute logits, not probabilities")
+        return self.circuit
+
+    @property
+    def public_bytes(self) -> range:
+        """How long the public part of a client's key may be."""
+        c = self.circuit
+        if isinstance(c, Sigmoid):
+            levels = len(c.moduli) + 1
+            return range(1, 2 * c.ring * 8 * levels * levels + _SLACK)
+        if self.protect_model or self.model == "encrypted":
+            size = wire.packed_size(len(c.primes) * c.degree, c.bits)
+            return range(size, size + 1)
+        return range(1)
 
     @property
     def inputs(self) -> int:
@@ -143,7 +260,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def sizes(self, rows: int) -> tuple[int, int]:
         """Return the residues of a request's and a reply's vectors for so many rows."""
-        c = self.circuit
+        c = self.linear
         up = down = 0
         for section in sections(c.degree, self.inputs, self.outputs, rows):
             up += section.polynomials * c.degree
@@ -156,14 +273,37 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Residues of an encrypted model: both layouts, two parts each; 0 for a plain one."""
         if self.model == "plain":
             return 0
-        c = self.circuit
+        c = self.linear
         terms = self.inputs - (-self.inputs // c.degree)
         return 2 * len(c.primes) * self.outputs * terms * c.degree
 
+    @property
+    def rows_per_request(self) -> int:
+        """Rows of one request; more go into several."""
+        if isinstance(self.circuit, Linear):
+            return MAX_ROWS
+        batch = self.circuit.column_bytes * len(self.features)
+        return self.circuit.slots * max(1, min(_MAX_BATCHES, _MAX_BYTES // batch))
+
+    @property
+    def largest_body(self) -> int:
+        """Bytes that no message's body passes."""
+        if isinstance(self.circuit, Linear):
+            residues = max(*self.sizes(MAX_ROWS), self.weight_residues)
+            return wire.packed_size(residues, self.circuit.bits) + _SLACK
+        # Compression may fail to compress: whole words instead of bits.
+        return 4 * int(sum(self.bytes_per_row(self.rows_per_request)) * self.rows_per_request) + (
+            _SLACK
+        )
+
     def bytes_per_row(self, rows: int) -> tuple[float, float]:
         """Return the bytes of a request and of a reply, by row; the envelopes come on top."""
-        up, down = self.sizes(rows)
-        return up * self.circuit.bits / 8 / rows, down * self.circuit.bits / 8 / rows
+        if isinstance(self.circuit, Linear):
+            up, down = self.sizes(rows)
+            return up * self.circuit.bits / 8 / rows, down * self.circuit.bits / 8 / rows
+        batches = -(-rows // self.circuit.slots) / rows
+        there = batches * len(self.features) * self.circuit.column_bytes
+        return there, batches * 2 * self.outputs * self.circuit.result_bytes
 
     @property
     def digest(self) -> bytes:
@@ -173,26 +313,33 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def describe(self) -> list[tuple[str, str]]:
         """Return what a person would want to know, as (what, value) pairs."""
         c = self.circuit
-        modulus = math.prod(c.primes)
-        one, full = self.bytes_per_row(1), self.bytes_per_row(c.degree)
+        if isinstance(c, Linear):
+            degree, primes, full = c.degree, c.primes, c.degree
+            returns = "logits, one multiplication deep, no rotations or keys"
+        else:
+            degree, primes, full = c.ring, (*c.moduli, c.special), c.slots
+            returns = f"probabilities, by a polynomial of degree {c.degree} for +-{c.domain:g}"
+        one, many = self.bytes_per_row(1), self.bytes_per_row(full)
         hidden = (
             f"all but the logits, for {self.max_rows:,} rows a client (2^-40)"
             if self.protect_model
             else "no: a client that looks at replies learns the weights"
         )
+        bits = math.prod(primes).bit_length()
         facts = [
             ("features, classes", f"{len(self.features):,}, {len(self.classes):,}"),
-            ("the server returns", "logits, one multiplication deep, no rotations or keys"),
-            ("ring degree", f"{c.degree:,}"),
-            ("modulus", f"{modulus.bit_length()} bits, {len(c.primes)} prime(s)"),
-            ("security", f"128 bits (up to {security.LARGEST[c.degree]} bits of modulus)"),
+            ("the server returns", returns),
+            ("ring degree", f"{degree:,}"),
+            ("modulus", f"{bits} bits, {len(primes)} prime{'s' * (len(primes) > 1)}"),
+            ("security", f"128 bits (up to {security.LARGEST[degree]} bits of modulus)"),
             ("largest logit", f"{self.logit_bound:g}"),
-            (
-                "error of a logit",
-                f"at most {self.precision:.3g} ({self.error:.2g} before rounding)",
-            ),
+            ("error at most", f"{self.precision:.3g} ({self.error:.2g} unrounded)"),
+        ]
+        if not isinstance(c, Linear):
+            facts.append(("  of the polynomial", f"{c.polynomial_error:.2g}"))
+        facts += [
             ("bytes there, back, 1 row", f"{one[0]:,.0f}, {one[1]:,.0f}"),
-            (f"a row of {c.degree:,} rows", f"{full[0]:,.0f}, {full[1]:,.0f}"),
+            (f"a row of {full:,} rows", f"{many[0]:,.0f}, {many[1]:,.0f}"),
             ("hides the model", hidden),
         ]
         if self.model == "encrypted":

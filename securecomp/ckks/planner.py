@@ -19,13 +19,15 @@ No logit can leave the modulus: the room that is kept for errors holds the worst
 import contextlib
 import math
 from fractions import Fraction
+from typing import Literal
 
-from securecomp.ckks import kernels, security
+from securecomp.ckks import kernels, minimax, security, sigmoidplan
 from securecomp.ckks import ring as rings
 from securecomp.ckks.model import LogisticModel
-from securecomp.ckks.plan import Linear, Plan
+from securecomp.ckks.plan import Linear, Plan, Sigmoid
 from securecomp.errors import ParameterError
 
+Activation = Literal["client", "server"]
 FLOOD_MARGIN = 40
 """Everything that a protected model's client ever gets is within 2^-40 (statistical distance) of
 what can be computed from its logits."""
@@ -120,8 +122,14 @@ def plan(
     protect_model: bool = False,
     encrypted: bool = False,
     max_rows: int | None = None,
+    activation: Activation = "client",
+    degree: int = 7,
+    domain: float | None = None,
 ) -> Plan:
     """Choose a circuit whose error is at most `precision`, and the smallest ring for it.
+
+    If the server computes probabilities, the precision is that of its arithmetic; the polynomial's
+    own error comes on top, and the plan's precision includes both.
 
     Args:
         model: The model; its bounds are rounded up to powers of 2.
@@ -131,6 +139,10 @@ def plan(
         encrypted: The model is encrypted for the server.
         max_rows: Rows that one client may ask for in all. By default no limit; with
             `protect_model` the number of features, which is also the most.
+        activation: Who computes probabilities from logits.
+        degree: Of the server's polynomial, odd.
+        domain: Largest absolute logit that it is made for. By default the largest that the bounds
+            allow; smaller is more precise, and refuses batches with a logit beyond it.
 
     Raises:
         ParameterError: Nothing that is 128-bit secure reaches this precision; more rows than
@@ -153,6 +165,13 @@ def plan(
     bounds = tuple(2.0 ** power_above(bound) for bound in model.bounds)
     scaled = Scaled(model, bounds)
     logit_bits = power_above(max(scaled.logit, Fraction(1, 1 << 10)))
+    if activation == "server":
+        if protect_model or encrypted or model.link == "softmax":
+            raise ParameterError(
+                "a server that computes probabilities needs a model of two classes, or one against "
+                'the rest, that it knows and does not protect; use activation="client"'
+            )
+        return _sigmoid_plan(model, bounds, scaled, precision, degree, domain, limit)
     for degree in _DEGREES:
         # Rounding the result takes the other half.
         flooded = limit if protect_model else 0
@@ -175,6 +194,56 @@ def plan(
     raise ParameterError(
         f"no ring up to degree {_DEGREES[-1]:,} gives logits up to {2.0**logit_bits:g} to "
         f"{precision:g}; ask for less precision, or give smaller bounds"
+    )
+
+
+def _sigmoid_plan(
+    model: LogisticModel,
+    bounds: tuple[float, ...],
+    scaled: Scaled,
+    precision: float,
+    degree: int,
+    domain: float | None,
+    limit: int,
+) -> Plan:
+    logit_bound = 2.0 ** power_above(max(scaled.logit, Fraction(1, 1 << 10)))
+    if domain is None:
+        domain = max(minimax.LEAST_DOMAIN, float(scaled.logit) * (1 + 1e-9))
+        if domain > sigmoidplan.MOST_DOMAIN:
+            raise ParameterError(
+                f"within the bounds a logit can reach {domain:.4g}, and polynomials are made for "
+                f"up to {sigmoidplan.MOST_DOMAIN:g}; give smaller bounds, or a domain that the "
+                "logits of real rows keep to"
+            )
+    weight_bound = 2.0 ** power_above(max(*scaled.totals, Fraction(1, 1 << 10)))
+    found = sigmoidplan.plan(
+        len(bounds),
+        domain,
+        degree,
+        feature_bound=1.0,
+        weight_bound=weight_bound,
+        precision=precision / 2,
+    )
+    return Plan(
+        features=model.features,
+        bounds=bounds,
+        classes=model.classes,
+        link=model.link,
+        precision=found.error + precision / 2,
+        error=found.error,
+        logit_bound=logit_bound,
+        circuit=Sigmoid(
+            ring=found.chain.ring,
+            moduli=found.chain.moduli,
+            special=found.chain.special,
+            scale_bits=found.scale_bits,
+            degree=degree,
+            domain=found.domain,
+            weight_bound=weight_bound,
+            numeric_error=found.numeric_error,
+            polynomial_error=found.polynomial_error,
+        ),
+        max_rows=limit,
     )
 
 

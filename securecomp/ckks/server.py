@@ -1,22 +1,21 @@
 """The server: has the model, computes on rows that it cannot read."""
 
-from typing import ClassVar
-
-import numpy as np
-import numpy.typing as npt
+from dataclasses import dataclass
+from typing import ClassVar, cast
 
 from securecomp import identity as identity_
 from securecomp import wire
-from securecomp.ckks import kernels, layout, linear, planner
+from securecomp.ckks import planner
 from securecomp.ckks.agreement import Engagement, Offer, Registration
-from securecomp.ckks.encryption import SEED_BYTES, PublicKey
+from securecomp.ckks.circuits import Account, ServerCircuit
 from securecomp.ckks.ledger import Ledger, MemoryLedger
-from securecomp.ckks.messages import REQUEST_BYTES, Answer, EncryptedWeights, Query
+from securecomp.ckks.logits import LogitAccount, LogitServer
+from securecomp.ckks.messages import REQUEST_BYTES, EncryptedWeights
 from securecomp.ckks.model import LogisticModel
-from securecomp.ckks.plan import MAX_ROWS, Plan
-from securecomp.ckks.ring import Polynomials
+from securecomp.ckks.plan import Linear
+from securecomp.ckks.planner import Activation
+from securecomp.ckks.scores import ScoreServer
 from securecomp.core import entropy as entropy_
-from securecomp.core import kernels as packing
 from securecomp.core.entropy import Entropy
 from securecomp.errors import (
     DecodeError,
@@ -28,16 +27,13 @@ from securecomp.errors import (
 from securecomp.identity import Identity
 from securecomp.roles import Role, State
 
-_Words = npt.NDArray[np.uint64]
 
-
+@dataclass(frozen=True, slots=True)
 class _Client:
-    """A registered client: its key, and the weights that answer it."""
+    """A registered client, and what answers it."""
 
-    def __init__(self, engagement: Engagement, public: PublicKey | None) -> None:
-        self.engagement = engagement
-        self.public = public
-        self.weights: linear.Weights | None = None
+    engagement: Engagement
+    account: Account
 
 
 class InferenceServer(Role):
@@ -89,14 +85,15 @@ class InferenceServer(Role):
         self._plan = offer.plan
         self._identity = identity
         self._ledger = ledger or MemoryLedger()
-        self._workers = workers
         self._entropy = entropy
         self._clients: dict[bytes, _Client] = {}
-        self._weights: linear.PlainWeights | None = None
         if (model is None) != (self._plan.model == "encrypted"):
             raise ParameterError("a plain plan needs the model, an encrypted one comes without")
-        if model is not None:
-            self._weights = linear.PlainWeights(self._plan, *integers(model, self._plan))
+        self._circuit: ServerCircuit
+        if isinstance(self._plan.circuit, Linear):
+            self._circuit = LogitServer(self._plan, model, entropy, workers)
+        else:
+            self._circuit = ScoreServer(self._plan, model)
 
     @classmethod
     def create(
@@ -107,6 +104,9 @@ class InferenceServer(Role):
         precision: float = 1e-4,
         protect_model: bool = False,
         max_rows: int | None = None,
+        activation: Activation = "client",
+        degree: int = 7,
+        domain: float | None = None,
         identity: Identity | None = None,
         ledger: Ledger | None = None,
         workers: int = 1,
@@ -114,7 +114,13 @@ class InferenceServer(Role):
     ) -> "InferenceServer":
         """Plan, and draw an identity if there is none. Arguments as `planner.plan` takes them."""
         plan = planner.plan(
-            model, precision=precision, protect_model=protect_model, max_rows=max_rows
+            model,
+            precision=precision,
+            protect_model=protect_model,
+            max_rows=max_rows,
+            activation=activation,
+            degree=degree,
+            domain=domain,
         )
         identity = identity or Identity.generate(entropy)
         offer = Offer(name, identity.public, plan)
@@ -139,9 +145,8 @@ class InferenceServer(Role):
                     "that rotates its ciphertexts' key keeps both"
                 )
         engagement = Engagement(self.offer, found)
-        public = found.public(self._plan.circuit.ring) if found.seed else None
         if engagement.id not in self._clients:
-            self._clients[engagement.id] = _Client(engagement, public)
+            self._clients[engagement.id] = _Client(engagement, self._circuit.admit(found))
         return found.client
 
     def load_model(self, data: wire.Buffer) -> str:
@@ -156,20 +161,11 @@ class InferenceServer(Role):
         if self._plan.model == "plain":
             raise LocalProtocolError(f"{self.name}: the plan is for a model that is not encrypted")
         client, message, payload = self._open(data, EncryptedWeights, self.offer.owner)
-        plan = self._plan
-        ring = plan.circuit.ring
+        account = cast(LogitAccount, client.account)  # only the linear circuit has such plans
         try:
-            flat = wire.unpack(message.residues, payload, plan.weight_residues, ring.bits)
-            residues = flat.reshape(ring.levels, -1)
-            if not all(kernels.canonical(residues[i], q) for i, q in enumerate(ring.moduli)):
-                raise DecodeError("the model has a residue that is not below its prime")
+            account.load(message, payload)
         except DecodeError as error:
             raise RemoteProtocolError(self.offer.owner, str(error)) from None
-        shape = (ring.levels, 2, plan.outputs, -1, ring.degree)
-        columns = 2 * plan.outputs * plan.inputs * ring.degree
-        client.weights = linear.EncryptedWeights(
-            plan, residues[:, :columns].reshape(shape), residues[:, columns:].reshape(shape)
-        )
         return client.engagement.registration.client
 
     def predict(self, data: wire.Buffer) -> wire.Buffer:
@@ -182,23 +178,27 @@ class InferenceServer(Role):
             BudgetError: The client would get more rows than the plan allows.
         """
         self.state = self._next("predict")
-        client, query, payload = self._open(data, Query)
-        name = client.engagement.registration.client
-        if client.weights is None:
-            client.weights = self._weights
-        if client.weights is None:
+        client, query, payload = self._open(data, self._circuit.QUERY)
+        engagement = client.engagement
+        name = engagement.registration.client
+        if not client.account.ready:
             raise LocalProtocolError(f"{name}: no model is loaded for this client's key")
         account = (name, query.request, query.rows, self._plan.max_rows)
-        self._ledger.check(*account)
         try:
-            words = self._words(query, payload)
-            total = self._evaluate(client.weights, query, words)
+            if len(query.request) != REQUEST_BYTES:
+                raise DecodeError(f"a request's id has {REQUEST_BYTES} bytes")
+            if not 1 <= query.rows <= self._plan.rows_per_request:
+                most = self._plan.rows_per_request
+                raise DecodeError(f"a request has 1 to {most:,} rows, not {query.rows}")
+            self._ledger.check(*account)
+            body = client.account.answer(query, payload)
         except DecodeError as error:
             raise RemoteProtocolError(name, str(error)) from None
-        answer = self._answer(client, client.weights, query, total)
+        kind = self._circuit.ANSWER.KIND
+        header = engagement.header(kind, self.name, name, engagement.agreement)
         # What was refused costs nothing; what leaves was counted before.
         self._ledger.spend(*account)
-        return answer
+        return identity_.seal(self._identity, engagement, header, body, self._entropy)
 
     def _open(
         self, data: wire.Buffer, kind: type[wire.M], sender: str | None = None
@@ -223,87 +223,6 @@ class InferenceServer(Role):
         except DecodeError as error:
             raise RemoteProtocolError(header.sender, str(error)) from None
 
-    def _words(self, query: Query, payload: memoryview) -> _Words:
-        if len(query.request) != REQUEST_BYTES or len(query.seed) != SEED_BYTES:
-            raise DecodeError("the request's id or seed has another length")
-        if not 1 <= query.rows <= MAX_ROWS:
-            raise DecodeError(f"a request has 1 to {MAX_ROWS:,} rows, not {query.rows}")
-        size = self._plan.sizes(query.rows)[0]
-        return wire.packed_words(query.residues, payload, size, self._plan.circuit.ring.bits)
-
-    def _evaluate(self, weights: linear.Weights, query: Query, words: _Words) -> Polynomials:
-        ring = self._plan.circuit.ring
-        polynomials = self._plan.sizes(query.rows)[0] // (ring.levels * ring.degree)
-
-        def unpack(level: int, position: int, count: int, out: _Words) -> None:
-            start = (level * polynomials + position) * ring.degree * ring.bits // 64
-            flat = out[:count].reshape(-1)
-            packing.unpack(words[start:], ring.bits, flat)
-            if not kernels.canonical(flat, ring.moduli[level]):
-                raise DecodeError("the request has a residue that is not below its prime")
-
-        return linear.evaluate(weights, query.rows, query.seed, unpack, self._workers)
-
-    def _answer(
-        self, client: _Client, weights: linear.Weights, query: Query, total: Polynomials
-    ) -> wire.Buffer:
-        plan = self._plan
-        ring = plan.circuit.ring
-        if plan.protect_model and client.public is not None:
-            linear.hide(plan, total, client.public, self._entropy)
-        residues = self._residues(weights, total, query.rows).reshape(-1)
-        message = Answer(query.request, query.rows, wire.Vector(ring.bits, residues.size))
-        body = wire.encode_body(message, residues.size, lambda a, b: residues[a:b], ring.bits)
-        engagement = client.engagement
-        header = engagement.header(
-            Answer.KIND, self.name, engagement.registration.client, engagement.agreement
-        )
-        return identity_.seal(self._identity, engagement, header, body, self._entropy)
-
-    def _residues(self, weights: linear.Weights, total: _Words, rows: int) -> _Words:
-        """Return what the client needs, shape (L, n): no coefficient that is not a logit's."""
-        plan = self._plan
-        ring = plan.circuit.ring
-        bodies = np.ascontiguousarray(total[:, :, :, 0])
-        ring.to_coefficients(bodies)
-        logits = np.empty((ring.levels, plan.outputs, rows), np.uint64)
-        position = 0
-        for section in layout.sections(ring.degree, plan.inputs, plan.outputs, rows):
-            for group in range(section.groups):
-                start = section.start + group * section.capacity
-                place = slice(start, start + section.count(group))
-                logits[:, :, place] = bodies[:, position][..., section.positions(group)]
-                position += 1
-        for level, q in enumerate(ring.moduli):
-            for output in range(plan.outputs):
-                number = np.full(rows, weights.intercepts[level, output])
-                kernels.add(logits[level, output], number, q)
-        if plan.protect_model:
-            noise = linear.flood(plan, plan.outputs * rows, self._entropy(SEED_BYTES))
-            for level, q in enumerate(ring.moduli):
-                kernels.add(logits[level].reshape(-1), noise[level], q)
-        masks = total[:, :, :, 1:]
-        return np.concatenate(
-            [logits.reshape(ring.levels, -1), masks.reshape(ring.levels, -1)], axis=1
-        )
-
     def _drop(self) -> None:
-        self._weights = None
+        del self._circuit
         self._clients.clear()
-
-
-def integers(model: LogisticModel, plan: Plan) -> tuple[list[list[int]], list[int]]:
-    """Return a model's weights and intercepts at a plan's scales.
-
-    Raises:
-        ParameterError: The plan was not made for this model.
-    """
-    if (model.features, model.classes, model.link) != (plan.features, plan.classes, plan.link):
-        raise ParameterError("the plan is for other features or classes than the model's")
-    scaled = planner.Scaled(model, plan.bounds)
-    encrypted = plan.model == "encrypted"
-    if scaled.logit > plan.logit_bound or scaled.error(plan.circuit, encrypted) > plan.error:
-        raise ParameterError(
-            "the plan is for other weights: this model's logits or error are larger; plan again"
-        )
-    return scaled.integers(plan.circuit, encrypted)
