@@ -66,7 +66,7 @@ class Parties:
                 self.model, identity=identity, ledger=ledger, entropy=entropy, **choices
             )
         self.offer, self.plan = self.server.offer, self.server.offer.plan
-        self.ring = self.plan.circuit.ring
+        self.ring = self.plan.linear.ring
         self.clients = {name: self.join(name) for name in clients}
         self.entropy = stream(f"{seed}/liar")
 

@@ -220,7 +220,7 @@ class TestRequests:
 
     def test_the_noise_is_not_from_the_public_seed(self, parties):
         query, residues = parties.read(parties.ann.encrypt(np.zeros((1, 5))))
-        ring, key = parties.ring, parties.ann._key
+        ring, key = parties.ring, parties.ann._circuit._key
         c1 = ring.uniform(query.seed, 1)[:, 0]
         error = opened(key, residues.reshape(1, -1), c1).tolist()
         assert max(map(abs, error)) <= BOUND
@@ -249,17 +249,17 @@ class TestRequests:
 
 class TestSecretsDoNotShow:
     def test_in_a_repr(self, parties):
-        secret, identity = parties.ann._secret, parties.identities["ann"].export()
+        secret, identity = parties.ann._circuit.secret, parties.identities["ann"].export()
         protected = Parties(linear_model(5), protect_model=True)
         shown = [
             parties.ann,
             parties.server,
             parties.ann.registration,
-            parties.ann._key,
+            parties.ann._circuit._key,
             parties.identities["ann"],
-            protected.ann._key.public(stream("x")),
+            protected.ann._circuit._key.public(stream("x")),
             protected.server,
-            parties.server._weights,
+            parties.server._circuit._weights,
             parties.model,
             parties.ann._engagement,
         ]
@@ -271,7 +271,7 @@ class TestSecretsDoNotShow:
             assert str(parties.model.weights[0][0]) not in text
             assert "array" not in text
         assert repr(parties.ann) == "InferenceClient('ann', ready)"
-        assert repr(parties.ann._key) == f"SecretKey({parties.ring!r})"
+        assert repr(parties.ann._circuit._key) == f"SecretKey({parties.ring!r})"
 
     def test_in_a_key_file(self, parties):
         client = parties.ann

@@ -188,7 +188,7 @@ def test_seal_opens_the_servers_answer(choices, tmp_path):
     parties = Parties(linear_model(40), precision=1e-6, **choices)
     rows = table(3, 40)
     answer, residues = parties.read(parties.server.predict(parties.ann.encrypt(rows)))
-    r, c = parties.ring, parties.plan.circuit
+    r, c = parties.ring, parties.plan.linear
     flat = residues.reshape(r.levels, -1)
     body = np.zeros((r.levels, r.degree), np.uint64)
     body[:, np.arange(answer.rows) * 40] = flat[:, : answer.rows]
@@ -197,8 +197,8 @@ def test_seal_opens_the_servers_answer(choices, tmp_path):
     parts = np.stack([body, flat[:, answer.rows :]])
     extra = primes(r.degree, 30, 1) if r.levels > 1 else ()
     opener = Opener(r.degree, (*r.primes, *extra), tmp_path)
-    opener.key = parties.ann._key
-    words = SecretKey(ring(r.degree, (*r.primes, *extra)), parties.ann._secret)._s.residues
+    opener.key = parties.ann._circuit._key
+    words = SecretKey(ring(r.degree, (*r.primes, *extra)), parties.ann._circuit.secret)._s.residues
     head = struct.pack("<4QQd", *opener.context.key_parms_id(), words.size, 1.0)
     opener.secret = opener.load(seal.SecretKey(), head + array(words.reshape(-1)))
     whole = opener.open(parts)[np.arange(answer.rows) * 40]
