@@ -123,7 +123,10 @@ class Parties:
         bits = head.pop("bits", self.ring.bits)
         body = wire.encode_body(message, residues.size, lambda a, b: residues[a:b], bits)
         header = engagement.header(
-            kind or message.KIND, sender, recipient, head.get("agreement", engagement.agreement)
+            message.KIND if kind is None else kind,
+            sender,
+            recipient,
+            head.get("agreement", engagement.agreement),
         )
         return identities.seal(self.identities[sender], engagement, header, body, self.entropy)
 
