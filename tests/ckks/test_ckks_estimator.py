@@ -1,0 +1,299 @@
+"""scikit-learn's own predictions, made on ciphertexts."""
+
+import threading
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+from ckks.parties import Parties, bug, linear_model, stream, table
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from securecomp.ckks import EncryptedLogisticRegression, InferenceClient
+from securecomp.ckks.plan import MAX_ROWS
+from securecomp.errors import BudgetError, ParameterError, RangeError, RemoteProtocolError
+
+PRECISION = 1e-4
+
+
+def lr():
+    return LogisticRegression(max_iter=5000)
+
+
+def frame(loader):
+    data = loader(as_frame=True)
+    return data.data, data.target
+
+
+def cancer():
+    rows, target = frame(load_breast_cancer)
+    return make_pipeline(StandardScaler(), lr()).fit(rows, target), rows
+
+
+def digits():
+    rows, target = load_digits(return_X_y=True)
+    return make_pipeline(MinMaxScaler(), lr()).fit(rows, target), rows
+
+
+def iris():
+    rows, target = frame(load_iris)
+    names = np.array(["setosa", "versicolor", "virginica"], object)
+    return lr().fit(rows, names[target]), rows
+
+
+def iris_one_against_the_rest():
+    rows, target = load_iris(return_X_y=True)
+    return OneVsRestClassifier(lr()).fit(rows, target), rows
+
+
+CASES = {f.__name__: f for f in (cancer, digits, iris, iris_one_against_the_rest)}
+
+
+@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
+def case(request):
+    fitted, rows = request.param()
+    bounds = np.maximum(np.abs(np.asarray(rows)).max(axis=0), 1.0)
+    return (
+        fitted,
+        rows,
+        EncryptedLogisticRegression(
+            fitted, bounds=bounds, precision=PRECISION, entropy=stream("estimator")
+        ),
+    )
+
+
+class TestAsScikitLearn:
+    def test_decision_function(self, case):
+        fitted, rows, ours = case
+        want, got = fitted.decision_function(rows), ours.decision_function(rows)
+        assert got.shape == want.shape
+        assert np.abs(got - want).max() <= PRECISION * (1 + 1e-6)
+
+    def test_predict_proba(self, case):
+        fitted, rows, ours = case
+        want, got = fitted.predict_proba(rows), ours.predict_proba(rows)
+        assert got.shape == want.shape
+        # a sigmoid moves by a quarter of what its logit does, a share of a sum by no more
+        assert np.abs(got - want).max() <= PRECISION
+        assert np.allclose(got.sum(axis=1), 1)
+
+    def test_predict(self, case):
+        fitted, rows, ours = case
+        got = ours.predict(rows)
+        decision = fitted.decision_function(rows)
+        ordered = np.sort(decision, axis=-1)
+        margin = np.abs(decision) if decision.ndim == 1 else ordered[:, -1] - ordered[:, -2]
+        clear = margin > 2 * PRECISION
+        assert clear.mean() > 0.99
+        assert np.array_equal(got[clear], fitted.predict(rows)[clear])
+        assert fitted.score(rows, got) == 1.0 or not clear.all()
+
+    def test_attributes(self, case):
+        fitted, rows, ours = case
+        assert ours.classes_.tolist() == fitted.classes_.tolist()
+        assert ours.n_features_in_ == fitted.n_features_in_ == rows.shape[1]
+        if hasattr(rows, "columns"):
+            assert ours.feature_names_in_.tolist() == fitted.feature_names_in_.tolist()
+        assert repr(ours).startswith(f"EncryptedLogisticRegression({rows.shape[1]} features")
+        assert ours.plan_.precision == PRECISION
+
+    def test_other_forms_of_the_same_rows(self, case):
+        fitted, rows, ours = case
+        array = np.asarray(rows)[:5]
+        want = ours.decision_function(array)
+        columns = [str(n) for n in ours.feature_names_in_]
+        table_ = pandas.DataFrame(array, columns=columns)[columns[::-1]]
+        for other in (array.tolist(), table_):
+            assert np.abs(ours.decision_function(other) - want).max() <= 2 * PRECISION
+        fitted.decision_function(rows[:5])
+
+
+class TestTraffic:
+    def test_counts(self):
+        ours = EncryptedLogisticRegression(linear_model(), entropy=stream("traffic"))
+        assert (ours.traffic_.requests, ours.traffic_.rows) == (0, 0)
+        sent, received = [], []
+        client, server = ours._client, ours._server
+        encrypt, predict = client.encrypt, server.predict
+        client.encrypt = lambda t: sent.append(encrypt(t)) or sent[-1]
+        server.predict = lambda r: received.append(predict(r)) or received[-1]
+        for rows in (1, 3, 5000):
+            ours.predict(table(rows))
+        traffic = ours.traffic_
+        assert (traffic.requests, traffic.rows) == (3, 5004)
+        assert traffic.sent == sum(map(len, sent))
+        assert traffic.received == sum(map(len, received))
+        up, down = ours.plan_.bytes_per_row(5000)
+        assert len(sent[-1]) == pytest.approx(5000 * up, abs=300)
+        assert len(received[-1]) == pytest.approx(5000 * down, abs=300)
+
+    def test_nothing_crosses_for_a_refused_table(self):
+        ours = EncryptedLogisticRegression(linear_model())
+        for wrong in ([[2.0, 0, 0]], [["a", 0, 0]], [[0.0]], np.zeros((0, 3))):
+            with pytest.raises((ParameterError, RangeError)):
+                ours.predict(wrong)
+        assert (ours.traffic_.requests, ours.traffic_.sent) == (0, 0)
+
+
+@pytest.fixture(scope="module")
+def ours():
+    return EncryptedLogisticRegression(linear_model(1), precision=1e-2)
+
+
+class TestLargeTables:
+    @pytest.mark.parametrize("rows", [MAX_ROWS, MAX_ROWS + 1])
+    def test_go_in_several_requests(self, rows, ours):
+        x = table(rows, 1)
+        before = ours.traffic_.requests
+        got = ours.decision_function(x)
+        assert np.abs(got - linear_model(1).logits(x)[:, 0]).max() <= 1e-2
+        assert ours.traffic_.requests - before == -(-rows // MAX_ROWS)
+
+    @bug("a table of several requests is checked a part at a time: rows before a bad one are sent")
+    def test_nothing_is_encrypted_if_a_late_row_is_bad(self, ours):
+        x = table(MAX_ROWS + 2, 1)
+        x[-1] = np.nan
+        before = ours.traffic_.sent
+        with pytest.raises(RangeError):
+            ours.predict(x)
+        assert ours.traffic_.sent == before
+
+    @bug("a bad row of a table of several requests is named by its number in the part")
+    def test_a_late_row_has_its_own_number(self, ours):
+        x = table(MAX_ROWS + 2, 1)
+        x[-1] = np.nan
+        with pytest.raises(RangeError, match=f"row {MAX_ROWS + 1}:"):
+            ours.predict(x)
+
+
+@bug("len() of a sparse matrix is refused by scipy, and with it the whole table")
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
+def test_sparse_rows(kind):
+    ours = EncryptedLogisticRegression(linear_model(), entropy=stream("sparse"))
+    rows = table(4)
+    got = ours.decision_function(kind(rows))
+    assert np.abs(got - linear_model().logits(rows)[:, 0]).max() <= 1e-4
+
+
+class TestChoices:
+    def test_a_protected_model(self):
+        ours = EncryptedLogisticRegression(linear_model(4), protect_model=True)
+        got = ours.decision_function(table(3, 4))
+        assert np.abs(got - linear_model(4).logits(table(3, 4))[:, 0]).max() <= 1e-4
+        with pytest.raises(BudgetError):
+            ours.predict(table(2, 4))
+        assert ours.traffic_.requests == 1
+
+    def test_an_encrypted_model(self):
+        ours = EncryptedLogisticRegression(linear_model(4), model="encrypted")
+        got = ours.decision_function(table(3, 4))
+        assert np.abs(got - linear_model(4).logits(table(3, 4))[:, 0]).max() <= 1e-4
+        assert ours._server._circuit._weights is None
+
+    def test_both_at_once(self):
+        with pytest.raises(ParameterError, match="three parts"):
+            EncryptedLogisticRegression(linear_model(), model="encrypted", protect_model=True)
+
+    def test_what_is_no_model(self):
+        with pytest.raises(ParameterError, match="is not a logistic regression"):
+            EncryptedLogisticRegression("model.pkl")
+        with pytest.raises(ParameterError, match="is not fitted"):
+            EncryptedLogisticRegression(lr())
+
+    @pytest.mark.parametrize("precision", [0.1, 1e-6, 1e-10])
+    def test_precision(self, precision):
+        ours = EncryptedLogisticRegression(linear_model(), precision=precision)
+        got = ours.decision_function(table(100))
+        want = linear_model().logits(table(100))[:, 0]
+        assert np.abs(got - want).max() <= precision
+        assert not np.array_equal(got, want)
+
+
+class TestThreads:
+    @pytest.mark.parametrize("features", [3, 50])
+    @pytest.mark.parametrize("rows", [1, 40, 5000])
+    def test_any_number_of_workers_gives_the_same(self, features, rows):
+        """With one stream of entropy: bit for bit, as no sum depends on the order."""
+        got = []
+        for workers in (1, 2, 3):
+            ours = EncryptedLogisticRegression(
+                linear_model(features, scale=3 / features),
+                precision=1e-9,
+                workers=workers,
+                entropy=stream("workers"),
+            )
+            got.append(ours.decision_function(table(rows, features)))
+        assert np.array_equal(got[0], got[1])
+        assert np.array_equal(got[0], got[2])
+
+    @pytest.mark.parametrize("choice", [{}, {"encrypted": True}], ids=["plain", "encrypted"])
+    def test_answers_have_equal_bytes(self, choice):
+        answers = []
+        for workers in (1, 2):
+            parties = Parties(linear_model(40, 2 + 1), **choice)
+            parties.server._circuit._workers = workers
+            request = parties.ann.encrypt(table(3000, 40))
+            answers.append(bytes(parties.server.predict(request)))
+        assert answers[0] == answers[1]
+
+    @pytest.mark.parametrize("workers", [0, -1])
+    def test_no_workers(self, workers):
+        with pytest.raises(ParameterError, match="at least 1 worker"):
+            EncryptedLogisticRegression(linear_model(), workers=workers).predict(table(1))
+
+    def test_many_at_once(self):
+        """One server, clients in threads of their own, some of them with one client in common."""
+        parties = Parties(linear_model(5), clients=("ann", "bob"))
+        failed = []
+
+        def work(i):
+            client = parties.clients["ann" if i % 2 else "bob"]
+            if i % 3 == 0:
+                name = f"client {i}"
+                client = InferenceClient.create(parties.offer, name)
+                parties.server.register(client.registration.encode())
+            for j in range(12):
+                rows = table(1 + (i * j) % 90, 5, seed=100 * i + j)
+                try:
+                    got = client.decrypt(parties.server.predict(client.encrypt(rows)))
+                    error = np.abs(got.logits - parties.model.logits(rows)).max()
+                    if error > 1e-4:
+                        failed.append((i, j, error))
+                except Exception as error:
+                    failed.append((i, j, error))
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        assert sum(parties.server._ledger._spent.values()) == sum(
+            1 + (i * j) % 90 for i in range(8) for j in range(12)
+        )
+        assert parties.ann._pending == {}
+
+    def test_one_request_at_the_same_time(self):
+        """A replay while the first is still being computed: one answer, counted once."""
+        parties = Parties(linear_model(6), protect_model=True)
+        request = bytes(parties.ann.encrypt(table(6, 6)))
+        outcomes = []
+
+        def work():
+            try:
+                outcomes.append(parties.ann.decrypt(parties.server.predict(request)).kind)
+            except (RemoteProtocolError, BudgetError) as error:
+                outcomes.append(type(error))
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert outcomes.count("logits") == 1
+        assert outcomes.count(RemoteProtocolError) == 5
+        assert parties.server._ledger._spent == {"ann": 6}

@@ -1,0 +1,279 @@
+"""What a client can get of the model: everything without protection, its logits with it."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from ckks.parties import Parties, changed, linear_model, stream, table
+from core.prg_reference import derive
+from core.prg_reference import words as keystream
+
+from securecomp.ckks import linear
+from securecomp.ckks.logits import integers
+from securecomp.errors import BudgetError
+
+FEATURES = 6
+
+
+def protected(**choices):
+    choices = {"protect_model": True} | choices
+    return Parties(linear_model(FEATURES, choices.pop("outputs", 1)), **choices)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return protected().plan
+
+
+def answered(parties, rows, request=None):
+    """(query, its c_0, its answer's c_0 of the logits, the answer's c_1)."""
+    data = request or parties.ann.encrypt(rows)
+    query, sent = parties.read(data)
+    _, got = parties.read(parties.server.predict(data))
+    levels, count = parties.ring.levels, len(rows) * parties.plan.outputs
+    flat = got.reshape(levels, -1)
+    return query, sent.reshape(levels, -1, parties.ring.degree), flat[:, :count], flat[:, count:]
+
+
+def stolen_from_the_mask(parties, rows):
+    """W by dividing the reply's c_1 by the request's, place by place: the attack is one line."""
+    query, _, _, masks = answered(parties, rows)
+    ring = parties.ring
+    a = ring.uniform(query.seed, 1)[:, 0]
+    out = np.empty_like(a)
+    for level, q in enumerate(ring.primes):
+        out[level] = [
+            int(x) * pow(int(y), -1, q) % q for x, y in zip(masks[level], a[level], strict=True)
+        ]
+    ring.to_coefficients(out)
+    w = ring.signed(out)
+    return [int(w[0]), *(-int(w[ring.degree - j]) for j in range(1, FEATURES))]
+
+
+def unrounded(parties, logits, masks, count):
+    """What the client's key opens, as whole numbers at the logits' scale."""
+    ring, key = parties.ring, parties.ann._circuit._key
+    phase = key.phase(np.ascontiguousarray(masks.reshape(ring.levels, 1, ring.degree)))
+    where = np.arange(count) * FEATURES
+    both = ring.signed(logits) + ring.signed(np.ascontiguousarray(phase[:, where]))
+    return ring.signed(ring.residues(both)).tolist()
+
+
+def own_numbers(parties, query, sent, rows):
+    """X 2^lift + e of every row: a client's own key opens its own request."""
+    ring, key = parties.ring, parties.ann._circuit._key
+    c0 = np.ascontiguousarray(sent[:, 0]).copy()
+    ring.to_coefficients(c0)
+    phase = key.phase(ring.uniform(query.seed, 1))
+    whole = ring.signed(ring.residues(ring.signed(c0) + ring.signed(phase)))
+    return [whole[r * FEATURES : (r + 1) * FEATURES].tolist() for r in range(len(rows))]
+
+
+def solved(matrix, right):
+    """The exact solution, by elimination in fractions."""
+    n = len(matrix)
+    rows = [
+        [Fraction(x) for x in row] + [Fraction(y)] for row, y in zip(matrix, right, strict=True)
+    ]
+    for i in range(n):
+        pivot = next(r for r in range(i, n) if rows[r][i])
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [x / rows[i][i] for x in rows[i]]
+        for r in range(n):
+            if r != i:
+                rows[r] = [x - rows[r][i] * y for x, y in zip(rows[r], rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def stolen_with_its_noise(parties, rows):
+    """W from as many rows as features: the client knows all else (it is given the intercept)."""
+    query, sent, logits, masks = answered(parties, rows)
+    known = own_numbers(parties, query, sent, rows)
+    _, (intercept,) = integers(parties.model, parties.plan)
+    right = [x - intercept for x in unrounded(parties, logits, masks, len(rows))]
+    return solved(known, right)
+
+
+def the_weights(parties):
+    weights, _ = integers(parties.model, parties.plan)
+    return weights[0]
+
+
+class TestAttacks:
+    def test_the_mask_gives_everything_away(self):
+        parties = Parties(linear_model(FEATURES))
+        assert stolen_from_the_mask(parties, table(1, FEATURES)) == the_weights(parties)
+
+    def test_but_not_of_a_protected_model(self):
+        parties = protected()
+        got = stolen_from_the_mask(parties, table(1, FEATURES))
+        assert not set(got) & set(the_weights(parties))
+        # nothing is left but noise as large as the modulus
+        assert min(map(abs, got)) > parties.ring.modulus >> 30
+
+    def test_the_noise_gives_everything_away(self):
+        parties = Parties(linear_model(FEATURES))
+        assert stolen_with_its_noise(parties, table(FEATURES, FEATURES)) == the_weights(parties)
+
+    def test_but_not_of_a_protected_model_either(self):
+        parties = protected()
+        got = stolen_with_its_noise(parties, table(FEATURES, FEATURES))
+        assert not set(got) & set(the_weights(parties))
+        # what comes near is what rounded logits say, and no more
+        scale = 2.0**parties.plan.linear.weight_bits
+        assert np.abs(np.array(got, float) / scale - parties.model.weights[0]).max() > 1e-7
+
+    def test_the_difference_to_the_logit_is_the_flood(self):
+        """Not the client's noise: that is 2^-40 of it."""
+        parties = protected()
+        rows = table(FEATURES, FEATURES)
+        query, sent, logits, masks = answered(parties, rows)
+        known = own_numbers(parties, query, sent, rows)
+        weights, (intercept,) = integers(parties.model, parties.plan)
+        got = unrounded(parties, logits, masks, len(rows))
+        f = parties.plan.linear.flood_bits
+        lift = 1 << parties.plan.linear.lift_bits
+        for number, row in zip(got, known, strict=True):
+            flooded = number - intercept - sum(w * x for w, x in zip(weights[0], row, strict=True))
+            assert 2 ** (f - 12) < abs(flooded) < 2**f + 2 ** (f - 40)
+            noise = sum(
+                w * (x - round(x / lift) * lift) for w, x in zip(weights[0], row, strict=True)
+            )
+            assert abs(noise) < 2 ** (f - 40) / FEATURES
+
+    def test_the_same_row_twice(self):
+        """Same ciphertext, other request: nothing of the two answers is the same."""
+        parties = protected()
+        data = parties.ann.encrypt(table(1, FEATURES))
+        query, residues = parties.read(data)
+        _, one = parties.read(parties.server.predict(data))
+        again = parties.say(changed(query, request=b"another request."), residues)
+        _, two = parties.read(parties.server.predict(again))
+        assert (one == two).mean() < 1e-3
+        assert one[0] != two[0]
+        open_ = Parties(linear_model(FEATURES))
+        data = open_.ann.encrypt(table(1, FEATURES))
+        query, residues = open_.read(data)
+        _, one = open_.read(open_.server.predict(data))
+        again = open_.say(changed(query, request=b"another request."), residues)
+        assert (one == open_.read(open_.server.predict(again))[1]).all()
+
+
+class TestReplies:
+    @pytest.mark.parametrize("choice", [{}, {"protect_model": True}], ids=["open", "protected"])
+    @pytest.mark.parametrize("outputs", [1, 3])
+    @pytest.mark.parametrize("rows", [1, 4, FEATURES])
+    def test_have_no_coefficient_that_is_not_a_logits(self, choice, outputs, rows):
+        parties = Parties(linear_model(FEATURES, outputs), **choice)
+        answer, residues = parties.read(
+            parties.server.predict(parties.ann.encrypt(table(rows, FEATURES)))
+        )
+        masks = outputs * parties.ring.degree
+        assert residues.size == parties.ring.levels * (rows * outputs + masks)
+        assert answer.residues.length == residues.size
+
+    @pytest.mark.parametrize("precision", [0.1, 1e-4, 1e-8])
+    @pytest.mark.parametrize("outputs", [1, 3])
+    def test_are_within_the_plans_own_bound(self, precision, outputs):
+        parties = protected(precision=precision, outputs=outputs)
+        rows = table(FEATURES, FEATURES)
+        rows[1] = -1.0
+        data = parties.ann.encrypt(rows)
+        circuit = parties.ann._circuit
+        raw = {}
+
+        class Spy(type(circuit)):
+            def decrypt(self, *arguments):
+                raw["logits"] = super().decrypt(*arguments)
+                return raw["logits"]
+
+        circuit.__class__ = Spy
+        got = parties.ann.decrypt(parties.server.predict(data)).logits
+        weights = np.array(parties.model.weights)
+        for row, values, rounded in zip(rows, raw["logits"], got, strict=True):
+            for k in range(outputs):
+                exact = sum(
+                    (Fraction(w) * Fraction(x) for w, x in zip(weights[k], row, strict=True)),
+                    Fraction(parties.model.intercepts[k]),
+                )
+                assert abs(Fraction(float(values[k])) - exact) <= Fraction(parties.plan.error)
+                assert abs(Fraction(float(rounded[k])) - exact) <= Fraction(precision)
+        # the flood is most of it
+        assert np.abs(raw["logits"] - parties.model.logits(rows)).max() > parties.plan.error / 50
+
+
+class TestFlood:
+    def test_is_what_its_seed_says(self, plan):
+        seed = stream("flood")(32)
+        bits = plan.linear.flood_bits + 1
+        assert bits > 64  # more than a word
+        found = plan.linear.ring.signed(linear.flood(plan, 50, seed)).tolist()
+        drawn = keystream(derive(seed, "ckks flood"), 100, 0)
+        whole = [drawn[2 * i] + (drawn[2 * i + 1] << 64) for i in range(50)]
+        assert found == [x % 2**bits - 2 ** (bits - 1) for x in whole]
+
+    def test_is_uniform_in_its_range(self, plan):
+        f = plan.linear.flood_bits
+        count = 40_000  # more than one block of the stream
+        numbers = plan.linear.ring.signed(linear.flood(plan, count, stream("uniform")(32)))
+        assert min(numbers) >= -(2**f)
+        assert max(numbers) < 2**f
+        assert len(set(numbers.tolist())) == count
+        cells = np.bincount(((numbers + 2**f) >> (f + 1 - 6)).astype(int), minlength=64)
+        share = count / 64
+        assert ((cells - share) ** 2 / share).sum() < 112.5  # 63 degrees of freedom, 1 in 10,000
+        low = np.bincount((numbers % 64).astype(int), minlength=64)
+        assert ((low - share) ** 2 / share).sum() < 112.5
+        mean = float(sum(numbers)) / count / 2**f
+        assert abs(mean) < 4 / math.sqrt(3 * count)
+
+    def test_another_seed_is_another_flood(self, plan):
+        one, two = (linear.flood(plan, 10, stream(s)(32)) for s in ("one", "two"))
+        assert (one != two).all()
+
+
+class TestLimits:
+    def test_as_many_rows_as_features(self):
+        parties = protected()
+        parties.ask(table(2, FEATURES))
+        parties.ask(table(4, FEATURES))
+        for rows in (1, 5):
+            with pytest.raises(
+                BudgetError, match=f"ann: {rows} more rows after 6 would pass the 6"
+            ):
+                parties.ask(table(rows, FEATURES))
+
+    def test_a_request_that_is_refused_costs_nothing(self):
+        parties = protected()
+        parties.ask(table(3, FEATURES))
+        with pytest.raises(BudgetError):
+            parties.ask(table(4, FEATURES))
+        parties.ask(table(3, FEATURES))
+
+    def test_a_new_key_does_not_begin_anew(self):
+        parties = protected()
+        parties.ask(table(5, FEATURES))
+        client = parties.join("ann", "a new key")
+        with pytest.raises(BudgetError, match="2 more rows after 5"):
+            parties.server.predict(client.encrypt(table(2, FEATURES)))
+        client.decrypt(parties.server.predict(client.encrypt(table(1, FEATURES))))
+        with pytest.raises(BudgetError, match="1 more rows after 6"):
+            parties.ask(table(1, FEATURES))  # nor does the old one
+
+    def test_each_client_has_its_own(self):
+        parties = protected(clients=("ann", "bob"))
+        parties.ask(table(6, FEATURES))
+        parties.ask(table(6, FEATURES), "bob")
+        with pytest.raises(BudgetError, match="bob"):
+            parties.ask(table(1, FEATURES), "bob")
+
+    def test_fewer_rows(self):
+        parties = protected(max_rows=2)
+        parties.ask(table(2, FEATURES))
+        with pytest.raises(BudgetError, match="would pass the 2"):
+            parties.ask(table(1, FEATURES))
+
+    def test_a_protected_client_needs_its_public_key(self):
+        assert protected().ann.registration.public
+        assert not Parties(linear_model(FEATURES)).ann.registration.public
