@@ -43,6 +43,8 @@ class EncryptedLogisticRegression:
     organisations each runs its own (`InferenceClient`, `InferenceServer`).
 
     Attributes:
+        client_: The side with the rows.
+        server_: The side with the model.
         plan_: The circuit, and what it promises; print it.
         traffic_: Counts of what crossed.
         classes_: The labels.
@@ -108,12 +110,12 @@ class EncryptedLogisticRegression:
                 workers=workers,
                 entropy=entropy,
             )
-        self._client = InferenceClient.create(server.offer, workers=workers, entropy=entropy)
-        registration = self._client.registration.encode()
+        self.client_ = InferenceClient.create(server.offer, workers=workers, entropy=entropy)
+        registration = self.client_.registration.encode()
         server.register(registration)
         if model == "encrypted":
             server.load_model(owner.encrypt(registration))
-        self._server = server
+        self.server_ = server
         self.plan_: Plan = server.offer.plan
         self.traffic_ = Traffic()
         self.classes_ = np.array(self.plan_.classes)
@@ -144,9 +146,9 @@ class EncryptedLogisticRegression:
         most = self.plan_.rows_per_request
         for start in range(0, max(rows, 1), most):
             part = table[start : start + most] if rows > most else table
-            request = self._client.encrypt(part)
-            answer = self._server.predict(request)
-            predictions = self._client.decrypt(answer)
+            request = self.client_.encrypt(part)
+            answer = self.server_.predict(request)
+            predictions = self.client_.decrypt(answer)
             self.traffic_.requests += 1
             self.traffic_.rows += len(predictions.values)
             self.traffic_.sent += len(request)

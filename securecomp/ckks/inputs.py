@@ -12,19 +12,20 @@ from securecomp.errors import ParameterError, RangeError
 Floats = npt.NDArray[np.float64]
 
 
-def rows(table: Any, plan: Plan) -> Floats:
+def rows(table: Any, plan: Plan, first: int = 0) -> Floats:
     """Return a table's features as numbers, shape (n, d).
 
     Args:
         table: A pandas, polars or pyarrow table that has the plan's features among its columns,
             or an array of shape (n, d) in their order.
         plan: Says which features, and what bounds their values.
+        first: Number of the first row, for errors.
 
     Raises:
         ParameterError: A missing feature, text, an empty cell, another shape, no or too many rows.
         RangeError: A value that is not finite or beyond its bound. Row and column are named.
     """
-    array = _array(table, plan)
+    array = _array(table, plan, first)
     if array.ndim != 2 or array.shape[1] != len(plan.features):
         raise ParameterError(
             f"the rows have shape {array.shape}; expected (n, {len(plan.features)}), "
@@ -42,7 +43,7 @@ def rows(table: Any, plan: Plan) -> Floats:
     good = np.abs(array) <= bounds
     if not good.all():
         row, column = np.argwhere(~good)[0]
-        name, value = plan.features[column], array[row, column]
+        name, value, row = plan.features[column], array[row, column], row + first
         if np.isnan(value):
             raise RangeError(f"feature {name!r}, row {row}: is missing; fill it in or drop the row")
         raise RangeError(
@@ -52,7 +53,7 @@ def rows(table: Any, plan: Plan) -> Floats:
     return array
 
 
-def _array(table: Any, plan: Plan) -> Floats:
+def _array(table: Any, plan: Plan, first: int) -> Floats:
     if not hasattr(table, "columns") and not hasattr(table, "column_names"):
         return _numbers(table, "the rows")
     frame = nw.from_native(table, eager_only=True)
@@ -68,7 +69,7 @@ def _array(table: Any, plan: Plan) -> Floats:
                 f"feature {name!r}: holds {column.dtype}, not numbers; correct or encode it"
             )
         if column.null_count():
-            row = column.is_null().arg_true()[0]
+            row = first + column.is_null().arg_true()[0]
             raise ParameterError(
                 f"feature {name!r}, row {row}: is missing; fill it in or drop the row"
             )

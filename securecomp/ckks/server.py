@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
+import msgspec
+
 from securecomp import identity as identity_
 from securecomp import wire
 from securecomp.ckks import planner
@@ -26,6 +28,17 @@ from securecomp.errors import (
 )
 from securecomp.identity import Identity
 from securecomp.roles import Role, State
+
+_FORMAT = "securecomp ckks server key"
+
+
+class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server's secrets, as they are kept."""
+
+    format: str
+    version: int
+    identity: bytes
+    offer: Offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +162,17 @@ class InferenceServer(Role):
             self._clients[engagement.id] = _Client(engagement, self._circuit.admit(found))
         return found.client
 
+    def fingerprint(self, client: str) -> str:
+        """Return what to compare by phone of the latest registration of a client.
+
+        Raises:
+            ParameterError: There is none of this name.
+        """
+        for known in reversed(self._clients.values()):
+            if known.engagement.registration.client == client:
+                return known.engagement.registration.fingerprint
+        raise ParameterError(f"no client {client!r} is registered")
+
     def load_model(self, data: wire.Buffer) -> str:
         """Take the model that its owner encrypted for one client; return the client's name.
 
@@ -222,6 +246,38 @@ class InferenceServer(Role):
             return client, *wire.decode_body(body, kind)
         except DecodeError as error:
             raise RemoteProtocolError(header.sender, str(error)) from None
+
+    def to_json(self) -> str:
+        """Return the server's key and offer as JSON, to be kept where nobody else reads.
+
+        The model is not in it.
+        """
+        facts = _ServerFile(_FORMAT, 1, self._identity.export(), self.offer)
+        return msgspec.json.encode(facts).decode()
+
+    @classmethod
+    def from_json(
+        cls,
+        text: str | bytes,
+        model: LogisticModel | None,
+        *,
+        ledger: Ledger | None = None,
+        workers: int = 1,
+    ) -> "InferenceServer":
+        """Read what `to_json` wrote.
+
+        Raises:
+            DecodeError: It is not a server's key.
+            ParameterError: Its plan was not made for this model.
+        """
+        try:
+            facts = msgspec.json.decode(text, type=_ServerFile)
+        except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
+            raise DecodeError(f"not a server's key: {error}") from None
+        if facts.format != _FORMAT or facts.version != 1:
+            raise DecodeError(f"not a {_FORMAT} of version 1")
+        identity = Identity(facts.identity)
+        return cls(facts.offer, identity, model, ledger=ledger, workers=workers)
 
     def _drop(self) -> None:
         del self._circuit
