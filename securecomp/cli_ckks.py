@@ -170,7 +170,7 @@ def encrypt(key: Path, table: Path, output: Path, as_json: bool) -> None:
         starts = range(0, max(whole.num_rows, 1), size)
         try:
             for start in starts:  # all of the table is checked before any of it is encrypted
-                rows(whole.slice(start, size), client.offer.plan, start)
+                rows(whole.slice(start, size), client.offer.plan, start + 1)
         except (ParameterError, RangeError) as error:
             raise type(error)(f"{table}: {error}") from None
         messages = []

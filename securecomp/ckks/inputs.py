@@ -12,14 +12,14 @@ from securecomp.errors import ParameterError, RangeError
 Floats = npt.NDArray[np.float64]
 
 
-def rows(table: Any, plan: Plan, first: int = 0) -> Floats:
+def rows(table: Any, plan: Plan, first: int = 1) -> Floats:
     """Return a table's features as numbers, shape (n, d).
 
     Args:
         table: A pandas, polars or pyarrow table that has the plan's features among its columns,
             or an array of shape (n, d) in their order.
         plan: Says which features, and what bounds their values.
-        first: Number of the first row, for errors.
+        first: Number of the first row, for errors; they count from 1.
 
     Raises:
         ParameterError: A missing feature, text, an empty cell, another shape, no or too many rows.
@@ -55,7 +55,7 @@ def rows(table: Any, plan: Plan, first: int = 0) -> Floats:
 
 def _array(table: Any, plan: Plan, first: int) -> Floats:
     if not hasattr(table, "columns") and not hasattr(table, "column_names"):
-        return _numbers(table, "the rows")
+        return _numbers(table, "the rows", first)
     frame = nw.from_native(table, eager_only=True)
     missing = [name for name in plan.features if name not in frame.columns]
     if missing:
@@ -65,19 +65,32 @@ def _array(table: Any, plan: Plan, first: int) -> Floats:
     for name in plan.features:
         column = frame[name]
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+            row = _first_text(column)
             raise ParameterError(
-                f"feature {name!r}: holds {column.dtype}, not numbers; correct or encode it"
+                f"feature {name!r}, row {row + first}: is not a number; correct it"
+                if row
+                else f"feature {name!r}: holds {column.dtype}, not numbers; correct or encode it"
             )
         if column.null_count():
             row = first + column.is_null().arg_true()[0]
             raise ParameterError(
                 f"feature {name!r}, row {row}: is missing; fill it in or drop the row"
             )
-        columns.append(_numbers(column.to_numpy(), f"feature {name!r}"))
+        columns.append(_numbers(column.to_numpy(), f"feature {name!r}", first))
     return np.column_stack(columns)
 
 
-def _numbers(values: Any, what: str) -> Floats:
+def _first_text(column: Any) -> int:
+    """Return the index of the first value that is no number; 0 also if none is known to be."""
+    for row, value in enumerate(column.to_list()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return row
+    return 0
+
+
+def _numbers(values: Any, what: str, first: int) -> Floats:
     if hasattr(values, "toarray"):  # scipy's sparse matrices
         values = values.toarray()
     try:
@@ -85,17 +98,17 @@ def _numbers(values: Any, what: str) -> Floats:
     except ValueError:
         raise ParameterError(f"{what}: rows differ in length") from None
     if array.dtype == object:
-        array = _plain(array, what)
+        array = _plain(array, what, first)
     if array.dtype.kind not in "biuf":
         raise ParameterError(f"{what}: expected numbers, not {array.dtype}")
     return array.astype(np.float64, copy=False)
 
 
-def _plain(array: npt.NDArray[np.object_], what: str) -> npt.NDArray[Any]:
+def _plain(array: npt.NDArray[np.object_], what: str, first: int) -> npt.NDArray[Any]:
     """Return Python's numbers, of any kind, as floats."""
     for place, value in np.ndenumerate(array):
         if isinstance(value, str | bytes) or value is None:
-            where = f", row {place[0]}" if place else ""
+            where = f", row {place[0] + first}" if place else ""
             raise ParameterError(f"{what}{where}: is {value!r}, not a number")
     try:
         return array.astype(np.float64)
