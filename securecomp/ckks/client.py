@@ -85,6 +85,9 @@ class KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     registration: bytes
     offer: Offer
 
+    def __repr__(self) -> str:
+        return f"KeyFile({self.name!r})"
+
 
 _FORMAT = "securecomp ckks client key"
 

@@ -129,7 +129,7 @@ class SecretKey:
         total = np.zeros((self.ring.levels, self.ring.degree), np.uint64)
         for part in range(parts.shape[1] - 1, -1, -1):
             # Horner: (c_2 s + c_1) s
-            summed = np.ascontiguousarray(parts[:, part])
+            summed = parts[:, part].copy()
             for level, q in enumerate(self.ring.moduli):
                 kernels.add(summed[level], total[level], q)
             total = np.zeros_like(total)
@@ -185,11 +185,11 @@ class PublicKey:
         out = np.empty((2, *messages.shape), np.uint64)
         for i in range(messages.shape[1]):
             u = randomness.ternary()
-            noise = randomness.noise(2)
+            # One by one: in the largest ring a block of words has one polynomial.
+            noise = [np.ascontiguousarray(randomness.noise()[:, 0]) for _ in range(2)]
             for level, q in enumerate(self.ring.moduli):
-                kernels.add(noise[level, 0], np.ascontiguousarray(messages[level, i]), q)
-            for part, factor in enumerate((self._b, self._a)):
-                summed = np.ascontiguousarray(noise[:, part])
+                kernels.add(noise[0][level], np.ascontiguousarray(messages[level, i]), q)
+            for part, (summed, factor) in enumerate(zip(noise, (self._b, self._a), strict=True)):
                 self.ring.add_product(summed, u, factor)
                 out[part, :, i] = summed
         return out
