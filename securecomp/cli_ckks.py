@@ -44,6 +44,12 @@ def _planning(command: Any) -> Any:
             help="Who turns logits into probabilities.",
         ),
         click.option("--max-rows", type=int, help="Rows that one client may ask for in all."),
+        click.option(
+            "--shareable-rows",
+            default=0,
+            show_default=True,
+            help="Rows whose results may be given to anybody.",
+        ),
         click.option("--protect-model", is_flag=True, help="Hide all of the model but the logits."),
         click.option(
             "--precision", default=1e-4, show_default=True, help="What a logit is within."

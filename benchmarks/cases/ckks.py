@@ -48,6 +48,7 @@ class Parties:
         encrypted: bool = False,
         **plan: Any,
     ) -> "Parties":
+        """Draw a model and rows, and make both sides."""
         rng = np.random.default_rng(0)
         weights = rng.normal(0, 0.5, features) * np.sqrt(FEATURES / features)
         model = LogisticModel(
@@ -94,8 +95,7 @@ class Parties:
         count, features = self.rows.shape
         sizes = {"elements": count, "rows": count, "features": features}
         return Job(
-            sizes={"elements": len(self.rows), "features": self.rows.shape[1]}
-            | more.pop("sizes", {}),
+            sizes=sizes | more.pop("sizes", {}),
             plain=lambda: np.matmul(self.rows, weights, out=out),
             secure=lambda _: secure(),
             check=lambda _, result: self.error(read(result)),

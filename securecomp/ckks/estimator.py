@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.ckks.client import InferenceClient, Predictions
-from securecomp.ckks.model import Bounds, LogisticModel
+from securecomp.ckks.model import Bounds, LogisticModel, labels
 from securecomp.ckks.owner import ModelOwner
 from securecomp.ckks.plan import Plan
 from securecomp.ckks.planner import Activation
@@ -59,6 +59,7 @@ class EncryptedLogisticRegression:
         bounds: Bounds = None,
         precision: float = 1e-4,
         protect_model: bool = False,
+        shareable_rows: int = 0,
         model: Literal["plain", "encrypted"] = "plain",
         activation: Activation = "client",
         degree: int = 7,
@@ -75,6 +76,7 @@ class EncryptedLogisticRegression:
             precision: What a logit is within, after rounding.
             protect_model: Hide everything of the model but the logits, of as many rows as the
                 model has features.
+            shareable_rows: Rows whose results may be given to anybody (`InferenceClient`).
             model: "encrypted" if the server may not know it either.
             activation: "server" if the server computes probabilities too, by a polynomial.
             degree: The polynomial's, odd.
@@ -89,10 +91,10 @@ class EncryptedLogisticRegression:
         if not isinstance(fitted, LogisticModel):
             numbers = LogisticModel.from_sklearn(fitted, bounds)
         if model == "encrypted":
-            if protect_model or activation == "server":
+            if protect_model or shareable_rows or activation == "server":
                 raise ParameterError(
-                    "an encrypted model has replies with three parts, which nothing floods and "
-                    'no polynomial takes; use protect_model=False and activation="client"'
+                    "an encrypted model goes without protect_model, shareable_rows and "
+                    'activation="server"'
                 )
             identity = Identity.generate(entropy)
             owner = ModelOwner(
@@ -104,6 +106,7 @@ class EncryptedLogisticRegression:
                 numbers,
                 precision=precision,
                 protect_model=protect_model,
+                shareable_rows=shareable_rows,
                 activation=activation,
                 degree=degree,
                 domain=domain,
@@ -118,7 +121,7 @@ class EncryptedLogisticRegression:
         self.server_ = server
         self.plan_: Plan = server.offer.plan
         self.traffic_ = Traffic()
-        self.classes_ = np.array(self.plan_.classes)
+        self.classes_ = labels(self.plan_.classes)
         self.n_features_in_ = len(self.plan_.features)
         self.feature_names_in_ = np.array(self.plan_.features, object)
 

@@ -53,12 +53,16 @@ class InferenceServer(Role):
     """Answers registered clients' requests. Holds no key that opens them.
 
     What it learns: who asks when, for how many rows; nothing of the rows, under ring-LWE, whatever
-    it does. What clients learn of the model: by default everything. An answer's ciphertext carries
-    the weights besides the logits, and d + 1 logits of independent rows determine d weights and an
-    intercept. With `protect_model` a client that encrypts honestly learns its logits and nothing
-    else (2^-40 away, ring-LWE), for at most d rows. One that encrypts numbers beyond the plan's
-    bounds still gets no more than each answer's digits above the noise hold: up to
-    log2(modulus / 2^flood_bits) bits a row.
+    it does, as long as no results reach it (`InferenceClient`).
+
+    What clients learn of the model: by default everything. An answer's ciphertext carries the
+    weights besides the logits, and d + 1 logits of independent rows determine d weights and an
+    intercept. With `protect_model` a client that keeps to the protocol learns its exact logits on
+    the circuit's grid and nothing else (2^-40 away, ring-LWE), for at most d rows. One that does
+    not, by encrypting other numbers than the plan allows, reads what a logit's digits above the
+    noise hold: up to log2(modulus / 2^flood_bits) bits a row and logit, which can tell more weights
+    than one. A client is who the operator registers: each name has rows of its own, and they are
+    counted across restarts only in a `FileLedger`.
     """
 
     TRANSITIONS: ClassVar = {
@@ -117,6 +121,7 @@ class InferenceServer(Role):
         precision: float = 1e-4,
         protect_model: bool = False,
         max_rows: int | None = None,
+        shareable_rows: int = 0,
         activation: Activation = "client",
         degree: int = 7,
         domain: float | None = None,
@@ -131,6 +136,7 @@ class InferenceServer(Role):
             precision=precision,
             protect_model=protect_model,
             max_rows=max_rows,
+            shareable_rows=shareable_rows,
             activation=activation,
             degree=degree,
             domain=domain,
