@@ -11,17 +11,20 @@ class WrongResultError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A ratio that must be met.
+    """A number that must be met, a ratio or an absolute one.
 
     Attributes:
         text: The promise in words.
-        limit: Largest ratio that keeps it.
+        limit: Largest number that keeps it.
         floor: Which of the job's floors the ratio refers to; empty for the plaintext.
+        unit: "x" for a ratio. Or of an absolute number, for each element: "us", "bytes there" (sent
+            by the party that sends most), "bytes back" (by the others); "error" for all.
     """
 
     text: str
     limit: float
     floor: str = ""
+    unit: str = "x"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class Case:
         quick: The size of a quick run.
         tiny: A size that only loads the code.
         target: What the job must meet at `size`.
+        more: What else.
         series: For growth: which of the job's sizes varies.
         rounds: For work of many seconds: how often to run it, without warming; 0 for the rule.
     """
@@ -91,3 +95,4 @@ class Case:
     target: Target | None = None
     series: str = ""
     rounds: int = 0
+    more: tuple[Target, ...] = ()

@@ -10,6 +10,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 _WHO = {
     "clients": "one masking client, 10,000 elements, sparse graph",
     "parties": "private sum, 100 elements, all roles together",
+    "rows": "encrypted inference, 30 features, client and server",
+    "features": "encrypted inference, 1,000 rows, client and server",
     "elements": "private sum, 3 parties, all roles together",
 }
 _BYTES = {"clients": "bytes by a party"}

@@ -17,12 +17,22 @@ def table(reports: list[dict[str, Any]]) -> str:
         "| --- | --- | --- |",
     ]
     for row in (row for r in reports for row in (*r["rows"], *r["peers"])):
-        target = row.get("target")
-        if target is None:
-            continue
-        met = "met" if target["met"] else "**not met**"
-        lines.append(f"| {row['title']} | {target['value']:.3g}x | {target['text']}: {met} |")
+        for target in targets(row):
+            met = "met" if target["met"] else "**not met**"
+            lines.append(f"| {row['title']} | {measured(target)} | {target['text']}: {met} |")
     return "\n".join(lines)
+
+
+def targets(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row's targets; earlier runs had at most one."""
+    return row.get("targets", [row["target"]] if "target" in row else [])
+
+
+def measured(target: dict[str, Any]) -> str:
+    """Return what a target's number is, with its unit."""
+    unit = target.get("unit", "x")
+    number = f"{target['value']:.3g}"
+    return f"{number}x" if unit == "x" else number if unit == "error" else f"{number} {unit}"
 
 
 def write(reports: list[dict[str, Any]], readme: Path) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from benchmarks.summary import measured, targets
+
 Row = dict[str, Any]
 Spread = dict[str, float]
 _COARSE = 10**6  # the system counts a process's pages in batches
@@ -194,11 +196,13 @@ def _sizes(sizes: dict[str, int]) -> str:
 
 
 def _target(row: Row) -> str:
-    target = row.get("target")
-    if target is None:
-        return "-"
-    verdict = "met" if target["met"] else "**not met**"
-    return f"{target['text']}: {verdict} ({_figures(target['value'])}x)"
+    return (
+        "<br>".join(
+            f"{t['text']}: {'met' if t['met'] else '**not met**'} ({measured(t)})"
+            for t in targets(row)
+        )
+        or "-"
+    )
 
 
 def _seconds(s: Spread) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
+from securecomp.cli_ckks import ckks
 from securecomp.cli_paillier import paillier
 from securecomp.console import plain_errors, status
 
@@ -31,6 +32,7 @@ def main() -> None:
 
 
 main.add_command(paillier)
+main.add_command(ckks)
 
 
 def _pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
@@ -286,6 +288,24 @@ def hospitals(servers: str) -> None:
             parts = list(demos.hospitals(computing))
         console = _console()
         for part in parts:
+            console.print(part)
+
+
+@demo.command()
+@click.option("--protect-model", is_flag=True, help="Hide everything of the model but the logits.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def inference(protect_model: bool, as_json: bool) -> None:
+    """Predict tumours of 569 patients, who stay encrypted."""
+    with plain_errors():
+        from securecomp import demo_inference
+
+        with status("training and predicting"):
+            found = demo_inference.run(protect_model)
+        if as_json:
+            click.echo(json.dumps(found.facts()))
+            return
+        console = _console()
+        for part in found.parts():
             console.print(part)
 
 

@@ -1,14 +1,11 @@
 """`securecomp paillier`: tables that are encrypted, mailed around, and added unopened."""
 
 import contextlib
-import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 
-from securecomp.console import plain_errors, status
+from securecomp.console import plain_errors, progress_bar, status
 
 _PATH = click.Path(path_type=Path)
 _WORTH_PROCESSES = 128  # ciphertexts; starting a process and its table takes a second
@@ -26,35 +23,15 @@ def paillier() -> None:
     """  # noqa: D301 - the escape is click's mark for "do not fold"
 
 
-@contextlib.contextmanager
-def _progress(text: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on a terminal, once the work has taken two seconds."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    if not sys.stderr.isatty():
-        yield lambda _done, _total: None
-        return
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(text, total=None, visible=False)
-        start = time.monotonic()
-
-        def update(done: int, total: int) -> None:
-            late = time.monotonic() - start > 2
-            bar.update(task, completed=done, total=total, visible=late)
-
-        yield update
-
-
 @paillier.command()
 @click.argument("name", type=_PATH)
 @click.option("--bits", default=3072, show_default=True, help="Length of the modulus.")
 def keygen(name: Path, bits: int) -> None:
     """Draw a key: NAME.key, secret, and NAME.pub, to hand out."""
     with plain_errors(), status("drawing primes"):
+        from securecomp.disk import write_new
         from securecomp.errors import ParameterError
         from securecomp.paillier import PrivateKey
-        from securecomp.paillier.files import write_new
 
         if not name.name:
             raise ParameterError(f"{name}: is no name for a key")
@@ -105,10 +82,11 @@ def encrypt(
         largest = Decimal(bound)
     except InvalidOperation:
         raise click.BadParameter("expected a number", param_hint="--bound") from None
-    with plain_errors(), _progress("encrypting") as progress:
+    with plain_errors(), progress_bar("encrypting") as progress:
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
+        from securecomp import disk
         from securecomp.core.fixedpoint import FixedPoint
         from securecomp.paillier import Packing, files, vectors
 
@@ -133,7 +111,7 @@ def encrypt(
                 progress=progress,
             )
         data = files.EncryptedTable(frame, vector, grid.scale).encode()
-        files.write_output(output, data, [key, table])
+        disk.write_output(output, data, [key, table])
     click.echo(
         f"{output}: {frame.rows} rows, {len(frame.columns)} columns, {count} ciphertexts, "
         f"{len(data):,} bytes, under key {public.id.hex()[:16]}"
@@ -147,6 +125,7 @@ def encrypt(
 def add(key: Path, tables: tuple[Path, ...], output: Path) -> None:
     """Add encrypted TABLES without opening them."""
     with plain_errors(), status("adding"):
+        from securecomp import disk
         from securecomp.errors import ParameterError
         from securecomp.paillier import files
 
@@ -155,7 +134,7 @@ def add(key: Path, tables: tuple[Path, ...], output: Path) -> None:
             raise ParameterError("a file is named twice; its values would count twice")
         read, seen = [], dict[bytes, Path]()
         for path in tables:
-            data = files.read_bytes(path)
+            data = disk.read_bytes(path)
             table = files.decode_table(data, public, str(path))
             twin = seen.setdefault(data, path)
             # Tables without rows are alike; others never, as encryption is randomised.
@@ -166,7 +145,7 @@ def add(key: Path, tables: tuple[Path, ...], output: Path) -> None:
         # What leaves must not show which ciphertexts it was made of.
         fresh = total.vector.rerandomised(exponent="full" if public.h_s is None else "half")
         data = files.EncryptedTable(total.frame, fresh, total.scale).encode()
-        files.write_output(output, data, [key, *tables])
+        disk.write_output(output, data, [key, *tables])
     click.echo(f"{output}: the total of {len(tables)} tables")
 
 
@@ -179,12 +158,13 @@ def add(key: Path, tables: tuple[Path, ...], output: Path) -> None:
 @click.option("-o", "--output", required=True, type=_PATH, help="CSV file to write.")
 def decrypt(key: Path, table: Path, minimum: int, output: Path) -> None:
     """Decrypt an encrypted TABLE with the private KEY."""
-    with plain_errors(), _progress("decrypting") as progress:
+    with plain_errors(), progress_bar("decrypting") as progress:
+        from securecomp import disk
         from securecomp.errors import ThresholdError
         from securecomp.paillier import files, vectors
 
         private = files.read_private(key)
-        data = files.read_bytes(table)
+        data = disk.read_bytes(table)
         read = files.decode_table(data, private.public, str(table))
         if read.vector.weight < minimum:
             raise ThresholdError(
@@ -192,5 +172,5 @@ def decrypt(key: Path, table: Path, minimum: int, output: Path) -> None:
             )
         values = vectors.decrypt(private, read.vector, progress=progress)
         plain = files.format_csv(read.frame, values, read.scale)
-        files.write_output(output, plain, [key, table])
+        disk.write_output(output, plain, [key, table])
     click.echo(f"{output}: the total of {read.vector.weight} tables, {read.frame.rows} rows")

@@ -2,7 +2,8 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import click
 
@@ -30,3 +31,23 @@ def status(text: str) -> Iterator[None]:
         return
     with console.status(text):
         yield
+
+
+@contextlib.contextmanager
+def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on a terminal, once the work has taken two seconds."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=None, visible=False)
+        start = time.monotonic()
+
+        def update(done: int, total: int) -> None:
+            late = time.monotonic() - start > 2
+            bar.update(task, completed=done, total=total, visible=late)
+
+        yield update

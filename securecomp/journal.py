@@ -54,7 +54,7 @@ class FileJournal:
         new = [path for path in (self._folder, *self._folder.parents) if not path.exists()]
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in new:
-            _sync(path.parent)
+            sync(path.parent)
 
     def spend(self, mark: str) -> None:
         """Record a mark."""
@@ -67,10 +67,10 @@ class FileJournal:
             os.fsync(file)
         finally:
             os.close(file)
-        _sync(self._folder)
+        sync(self._folder)
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
     """Make a folder's entries reach the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

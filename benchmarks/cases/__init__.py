@@ -1,6 +1,6 @@
 """All cases, in the order of the report."""
 
-from benchmarks.cases import field, growth, masking, paillier, split, study, sums
+from benchmarks.cases import ckks, field, growth, masking, paillier, split, study, sums
 from benchmarks.job import Case
 
 CASES: tuple[Case, ...] = (
@@ -11,6 +11,7 @@ CASES: tuple[Case, ...] = (
     *study.CASES,
     *masking.CASES,
     *paillier.CASES,
+    *ckks.CASES,
 )
 
 

@@ -214,6 +214,6 @@ class Engagement(Conversation):
 
 
 def fingerprint(digest: bytes) -> str:
-    """Return the first 64 bits of a digest, in groups that can be read aloud."""
-    text = digest.hex()[:16]
-    return " ".join(text[i : i + 4] for i in range(0, 16, 4))
+    """Return the first 96 bits of a digest, in groups that can be read aloud."""
+    text = digest.hex()[:24]
+    return " ".join(text[i : i + 4] for i in range(0, 24, 4))

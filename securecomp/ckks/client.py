@@ -71,7 +71,7 @@ class Predictions:
     def labels(self) -> npt.NDArray[Any]:
         """The most likely class of each row."""
         middle = 0.0 if self.kind == "logits" else 0.5
-        return np.array(self.classes)[model.winners(self.values, self.link, middle)]
+        return model.labels(self.classes)[model.winners(self.values, self.link, middle)]
 
 
 class KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,14 +95,25 @@ _FORMAT = "securecomp ckks client key"
 class InferenceClient(Role):
     """Encrypts rows for one server and reads its answers.
 
-    What it shows others: the server learns how many rows it has, nothing of their values (ring-LWE,
-    whatever the server does). Results are rounded to the plan's precision: the digits below it
-    depend on the secret key, and whoever collects unrounded results of known rows gets the key
-    (B. Li, D. Micciancio, On the security of homomorphic encryption on approximate numbers,
-    EUROCRYPT 2021). Labels and rounded probabilities may be passed on; the answer's bytes together
-    with anything finer than what `decrypt` returns may not.
+    What the server learns: how many rows there are; nothing of their values under ring-LWE, as long
+    as nothing that was decrypted reaches it.
 
-    A server that answers wrongly is not noticed: only that the answer is the server's is.
+    Results depend on the key in the digits below the precision (B. Li, D. Micciancio, On the
+    security of homomorphic encryption on approximate numbers, EUROCRYPT 2021), and on all of it if
+    the server does not keep to the protocol. `decrypt` rounds to the plan's precision, which is not
+    enough for everyone: from the rounded results of a million rows that it knows, somebody who also
+    sees the ciphertexts can work the key out. So
+
+    - results may go to whoever sees no ciphertexts (a ward, a register);
+    - with `shareable_rows` those of so many rows may go to anybody, an honest server included:
+      noise that hides the digits' origin is added before rounding, 2^-40 away from perfect
+      (B. Li, D. Micciancio, M. Schultz, J. Sorrell, Securing approximate homomorphic encryption
+      using differential privacy, CRYPTO 2022, the statistical variant);
+    - a server that may cheat must learn neither results, nor labels, nor whether an answer was
+      refused: wrong answers make each of these a question about the key. After a refused answer
+      draw a new key.
+
+    That an answer is the server's is verified; that it is right is not.
     """
 
     TRANSITIONS: ClassVar = {
@@ -140,7 +151,7 @@ class InferenceClient(Role):
         self._circuit = self._make(secret, workers)
         if registration is None:
             # Of another derivation than the key itself: it identifies, and tells nothing.
-            secret_id = prg.derive(self._circuit.secret, "ckks key id")[:16]
+            secret_id = prg.derive(self._circuit.secret, "ckks key id", offer.digest)[:16]
             public = self._circuit.public()
             self._registration = Registration.create(offer, name, identity, secret_id, *public)
         else:
@@ -198,7 +209,7 @@ class InferenceClient(Role):
         return sealed
 
     def decrypt(self, data: wire.Buffer, request: wire.Buffer | None = None) -> Predictions:
-        """Read an answer, once.
+        """Read an answer, once (again only if the request is given again).
 
         Args:
             data: The server's answer.
@@ -215,7 +226,8 @@ class InferenceClient(Role):
             query, _ = self._read(request, circuit.QUERY, self.name, self.offer.server)
             self._pending[query.request] = query.rows
         answer, payload = self._read(data, circuit.ANSWER, self.offer.server, self.name)
-        rows = self._pending.get(answer.request)
+        # Once, whatever comes of it: whether an answer is refused depends on the key.
+        rows = self._pending.pop(answer.request, None)
         if rows is None:
             raise RemoteProtocolError(
                 self.offer.server,
@@ -228,7 +240,6 @@ class InferenceClient(Role):
             values = circuit.decrypt(answer, payload, rows)
         except DecodeError as error:
             raise RemoteProtocolError(self.offer.server, str(error)) from None
-        del self._pending[answer.request]
         rounded = np.round(values, self._plan.decimals) + 0.0  # no negative zero
         return Predictions(rounded, circuit.kind, self._plan.classes, self._plan.link)
 
@@ -263,6 +274,7 @@ class InferenceClient(Role):
 
         Raises:
             DecodeError: It is not a client's key.
+            KeyMismatchError: Its parts are of different keys.
         """
         try:
             facts = msgspec.json.decode(text, type=KeyFile)

@@ -6,7 +6,7 @@ A ciphertext of m is (c_0, c_1) with c_0 + c_1 s = m + e mod Q, for a ternary se
 - With the secret key c_1 is uniform, expanded from a seed that is sent in its place, and
   c_0 = m + e - c_1 s.
 - With the public key (b, a) = (e - a s, a), a ciphertext is (b u + e_0 + m, a u + e_1), u ternary.
-  a comes from a seed too, and so is uniform whoever made the key.
+  a comes from a seed too, so that whoever makes a key cannot choose it (AES as a random function).
 
 The decrypted integers are m + e, which CKKS takes for m with an error. They give away s if they
 are published with their ciphertexts (`client` rounds them).
@@ -30,6 +30,7 @@ from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 
 SEED_BYTES = prg.SEED_BYTES
+_PUBLIC = "ckks public key"
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
@@ -96,7 +97,10 @@ class SecretKey:
 
     def __init__(self, ring: Ring, seed: bytes) -> None:
         self.ring = ring
-        self._s = Fixed(ring, _Randomness(ring, prg.derive(seed, "ckks secret key")).ternary())
+        self._s = Fixed(
+            ring,
+            _Randomness(ring, prg.derive(seed, "ckks secret key")).ternary(),
+        )
 
     def encrypt(
         self,
@@ -141,7 +145,7 @@ class SecretKey:
         """Return a new public key."""
         seed = entropy(SEED_BYTES)
         b = _Randomness(self.ring, entropy(SEED_BYTES)).noise()
-        a = self.ring.uniform(seed, 1)
+        a = self.ring.uniform(seed, 1, _PUBLIC)
         for level, q in enumerate(self.ring.moduli):
             s = self._s
             kernels.subtract_products(b[level], a[level], s.residues[level], s.quotients[level], q)
@@ -163,7 +167,7 @@ class PublicKey:
     def __init__(self, ring: Ring, seed: bytes, b: Polynomials) -> None:
         self.ring = ring
         self.seed = seed
-        self._a = Fixed(ring, ring.uniform(seed, 1)[:, 0])
+        self._a = Fixed(ring, ring.uniform(seed, 1, _PUBLIC)[:, 0])
         self._b = Fixed(ring, b)
 
     @property

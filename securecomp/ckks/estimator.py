@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.ckks.client import InferenceClient, Predictions
-from securecomp.ckks.model import Bounds, LogisticModel
+from securecomp.ckks.model import Bounds, LogisticModel, labels
 from securecomp.ckks.owner import ModelOwner
 from securecomp.ckks.plan import Plan
 from securecomp.ckks.planner import Activation
@@ -43,6 +43,8 @@ class EncryptedLogisticRegression:
     organisations each runs its own (`InferenceClient`, `InferenceServer`).
 
     Attributes:
+        client_: The side with the rows.
+        server_: The side with the model.
         plan_: The circuit, and what it promises; print it.
         traffic_: Counts of what crossed.
         classes_: The labels.
@@ -57,6 +59,7 @@ class EncryptedLogisticRegression:
         bounds: Bounds = None,
         precision: float = 1e-4,
         protect_model: bool = False,
+        shareable_rows: int = 0,
         model: Literal["plain", "encrypted"] = "plain",
         activation: Activation = "client",
         degree: int = 7,
@@ -73,6 +76,7 @@ class EncryptedLogisticRegression:
             precision: What a logit is within, after rounding.
             protect_model: Hide everything of the model but the logits, of as many rows as the
                 model has features.
+            shareable_rows: Rows whose results may be given to anybody (`InferenceClient`).
             model: "encrypted" if the server may not know it either.
             activation: "server" if the server computes probabilities too, by a polynomial.
             degree: The polynomial's, odd.
@@ -87,10 +91,10 @@ class EncryptedLogisticRegression:
         if not isinstance(fitted, LogisticModel):
             numbers = LogisticModel.from_sklearn(fitted, bounds)
         if model == "encrypted":
-            if protect_model or activation == "server":
+            if protect_model or shareable_rows or activation == "server":
                 raise ParameterError(
-                    "an encrypted model has replies with three parts, which nothing floods and "
-                    'no polynomial takes; use protect_model=False and activation="client"'
+                    "an encrypted model goes without protect_model, shareable_rows and "
+                    'activation="server"'
                 )
             identity = Identity.generate(entropy)
             owner = ModelOwner(
@@ -102,21 +106,22 @@ class EncryptedLogisticRegression:
                 numbers,
                 precision=precision,
                 protect_model=protect_model,
+                shareable_rows=shareable_rows,
                 activation=activation,
                 degree=degree,
                 domain=domain,
                 workers=workers,
                 entropy=entropy,
             )
-        self._client = InferenceClient.create(server.offer, workers=workers, entropy=entropy)
-        registration = self._client.registration.encode()
+        self.client_ = InferenceClient.create(server.offer, workers=workers, entropy=entropy)
+        registration = self.client_.registration.encode()
         server.register(registration)
         if model == "encrypted":
             server.load_model(owner.encrypt(registration))
-        self._server = server
+        self.server_ = server
         self.plan_: Plan = server.offer.plan
         self.traffic_ = Traffic()
-        self.classes_ = np.array(self.plan_.classes)
+        self.classes_ = labels(self.plan_.classes)
         self.n_features_in_ = len(self.plan_.features)
         self.feature_names_in_ = np.array(self.plan_.features, object)
 
@@ -144,9 +149,9 @@ class EncryptedLogisticRegression:
         most = self.plan_.rows_per_request
         for start in range(0, max(rows, 1), most):
             part = table[start : start + most] if rows > most else table
-            request = self._client.encrypt(part)
-            answer = self._server.predict(request)
-            predictions = self._client.decrypt(answer)
+            request = self.client_.encrypt(part)
+            answer = self.server_.predict(request)
+            predictions = self.client_.decrypt(answer)
             self.traffic_.requests += 1
             self.traffic_.rows += len(predictions.values)
             self.traffic_.sent += len(request)

@@ -12,19 +12,20 @@ from securecomp.errors import ParameterError, RangeError
 Floats = npt.NDArray[np.float64]
 
 
-def rows(table: Any, plan: Plan) -> Floats:
+def rows(table: Any, plan: Plan, first: int = 1) -> Floats:
     """Return a table's features as numbers, shape (n, d).
 
     Args:
         table: A pandas, polars or pyarrow table that has the plan's features among its columns,
             or an array of shape (n, d) in their order.
         plan: Says which features, and what bounds their values.
+        first: Number of the first row, for errors; they count from 1.
 
     Raises:
         ParameterError: A missing feature, text, an empty cell, another shape, no or too many rows.
         RangeError: A value that is not finite or beyond its bound. Row and column are named.
     """
-    array = _array(table, plan)
+    array = _array(table, plan, first)
     if array.ndim != 2 or array.shape[1] != len(plan.features):
         raise ParameterError(
             f"the rows have shape {array.shape}; expected (n, {len(plan.features)}), "
@@ -42,7 +43,7 @@ def rows(table: Any, plan: Plan) -> Floats:
     good = np.abs(array) <= bounds
     if not good.all():
         row, column = np.argwhere(~good)[0]
-        name, value = plan.features[column], array[row, column]
+        name, value, row = plan.features[column], array[row, column], row + first
         if np.isnan(value):
             raise RangeError(f"feature {name!r}, row {row}: is missing; fill it in or drop the row")
         raise RangeError(
@@ -52,9 +53,9 @@ def rows(table: Any, plan: Plan) -> Floats:
     return array
 
 
-def _array(table: Any, plan: Plan) -> Floats:
+def _array(table: Any, plan: Plan, first: int) -> Floats:
     if not hasattr(table, "columns") and not hasattr(table, "column_names"):
-        return _numbers(table, "the rows")
+        return _numbers(table, "the rows", first)
     frame = nw.from_native(table, eager_only=True)
     missing = [name for name in plan.features if name not in frame.columns]
     if missing:
@@ -64,19 +65,32 @@ def _array(table: Any, plan: Plan) -> Floats:
     for name in plan.features:
         column = frame[name]
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+            row = _first_text(column)
             raise ParameterError(
-                f"feature {name!r}: holds {column.dtype}, not numbers; correct or encode it"
+                f"feature {name!r}, row {row + first}: is not a number; correct it"
+                if row
+                else f"feature {name!r}: holds {column.dtype}, not numbers; correct or encode it"
             )
         if column.null_count():
-            row = column.is_null().arg_true()[0]
+            row = first + column.is_null().arg_true()[0]
             raise ParameterError(
                 f"feature {name!r}, row {row}: is missing; fill it in or drop the row"
             )
-        columns.append(_numbers(column.to_numpy(), f"feature {name!r}"))
+        columns.append(_numbers(column.to_numpy(), f"feature {name!r}", first))
     return np.column_stack(columns)
 
 
-def _numbers(values: Any, what: str) -> Floats:
+def _first_text(column: Any) -> int:
+    """Return the index of the first value that is no number; 0 also if none is known to be."""
+    for row, value in enumerate(column.to_list()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return row
+    return 0
+
+
+def _numbers(values: Any, what: str, first: int) -> Floats:
     if hasattr(values, "toarray"):  # scipy's sparse matrices
         values = values.toarray()
     try:
@@ -84,17 +98,17 @@ def _numbers(values: Any, what: str) -> Floats:
     except ValueError:
         raise ParameterError(f"{what}: rows differ in length") from None
     if array.dtype == object:
-        array = _plain(array, what)
+        array = _plain(array, what, first)
     if array.dtype.kind not in "biuf":
         raise ParameterError(f"{what}: expected numbers, not {array.dtype}")
     return array.astype(np.float64, copy=False)
 
 
-def _plain(array: npt.NDArray[np.object_], what: str) -> npt.NDArray[Any]:
+def _plain(array: npt.NDArray[np.object_], what: str, first: int) -> npt.NDArray[Any]:
     """Return Python's numbers, of any kind, as floats."""
     for place, value in np.ndenumerate(array):
         if isinstance(value, str | bytes) or value is None:
-            where = f", row {place[0]}" if place else ""
+            where = f", row {place[0] + first}" if place else ""
             raise ParameterError(f"{what}{where}: is {value!r}, not a number")
     try:
         return array.astype(np.float64)

@@ -34,6 +34,7 @@ class Section:
         by_columns: Which way.
         start: The first row.
         rows: How many.
+        most: Rows of a group at most; 0 for as many as it has room for.
     """
 
     degree: int
@@ -41,6 +42,7 @@ class Section:
     by_columns: bool
     start: int
     rows: int
+    most: int = 0
 
     @cached_property
     def terms(self) -> int:
@@ -50,7 +52,8 @@ class Section:
     @cached_property
     def capacity(self) -> int:
         """Rows of a group."""
-        return self.degree if self.by_columns else max(1, self.degree // self.features)
+        room = self.degree if self.by_columns else max(1, self.degree // self.features)
+        return min(room, self.most) if self.most else room
 
     @cached_property
     def groups(self) -> int:

@@ -8,9 +8,10 @@ import hashlib
 import os
 import threading
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from securecomp.errors import BudgetError, LocalProtocolError, RemoteProtocolError
+from securecomp.journal import sync
 
 
 class Ledger(Protocol):
@@ -73,6 +74,9 @@ class FileLedger:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder).resolve()
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sync(self._folder.parent)
+        self._accounts: dict[Path, _Account] = {}
+        self._lock = threading.Lock()
 
     def check(self, client: str, request: bytes, rows: int, limit: int) -> None:
         """Refuse what `spend` would refuse."""
@@ -86,24 +90,53 @@ class FileLedger:
         import fcntl  # not on Windows, where the memory ledger still works
 
         path = self._folder / hashlib.sha256(client.encode()).hexdigest()
+        new = not path.exists()
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "r+b") as file:
+        with self._lock, os.fdopen(descriptor, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            text = file.read()
-            # A line without its end was being written in a crash, and its request not answered.
-            whole = text.rfind(b"\n") + 1
-            try:
-                lines = [line.split() for line in text[:whole].decode("ascii").splitlines()]
-                counts = {known: int(count) for known, count in lines}
-            except ValueError:
-                raise LocalProtocolError(
-                    f"{path}: is damaged, and how many rows {client} has had is unknown"
-                ) from None
-            _check(client, request.hex() in counts, sum(counts.values()), rows, limit)
+            if new:
+                sync(self._folder)
+            account = self._accounts.setdefault(path, _Account())
+            account.read(file, client)
+            _check(client, request.hex() in account.seen, account.spent, rows, limit)
             if not write:
                 return
-            file.seek(whole)
+            file.seek(account.end)
             file.truncate()
             file.write(f"{request.hex()} {rows}\n".encode())
             file.flush()
             os.fsync(file.fileno())
+
+
+class _Account:
+    """What a client's file says, as far as it was read."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.spent = 0
+        self.end = 0
+
+    def read(self, file: BinaryIO, client: str) -> None:
+        """Read what is new.
+
+        Raises:
+            LocalProtocolError: The file is damaged, or shorter than it was.
+        """
+        file.seek(0, os.SEEK_END)
+        damaged = file.tell() < self.end
+        file.seek(self.end)
+        text = file.read()
+        # A line without its end was being written in a crash, and its request not answered.
+        whole = text[: text.rfind(b"\n") + 1]
+        try:
+            lines = [line.split() for line in whole.decode("ascii").splitlines()]
+            counts = [(known, int(count)) for known, count in lines]
+        except ValueError:
+            damaged = True
+        if damaged or any(count < 1 for _, count in counts):
+            raise LocalProtocolError(
+                f"{file.name}: is damaged, and how many rows {client} has had is unknown"
+            )
+        self.seen.update(known for known, _ in counts)
+        self.spent += sum(count for _, count in counts)
+        self.end += len(whole)

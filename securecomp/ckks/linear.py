@@ -11,7 +11,7 @@ from securecomp.ckks.encryption import SEED_BYTES, PublicKey
 from securecomp.ckks.layout import Block, Section
 from securecomp.ckks.parallel import run
 from securecomp.ckks.plan import Plan
-from securecomp.ckks.ring import Fixed, Polynomials
+from securecomp.ckks.ring import Fixed, Polynomials, Ring
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
@@ -156,7 +156,7 @@ def evaluate(weights: Weights, rows: int, seed: bytes, unpack: Unpack, workers: 
     """
     plan = weights.plan
     ring = plan.linear.ring
-    found = layout.sections(ring.degree, plan.inputs, plan.outputs, rows)
+    found = plan.sections(rows)
     groups = sum(section.groups for section in found)
     shape = (ring.levels, groups, plan.outputs, weights.parts + 1, ring.degree)
 
@@ -192,9 +192,13 @@ def hide(
 ) -> None:
     """Add a fresh encryption of zero to every ciphertext, in place.
 
-    c_1 then is a u + e_1 more, for a that the client did not choose (it is expanded from a seed)
-    and u, e_1 that it does not know: pseudorandom under ring-LWE. What it knows of c_0 + c_1 s is
-    the logit and noise, which `flood` drowns.
+    c_1 then is a u + e_1 more, for u, e_1 that the client does not know and a that it did not
+    choose (it is expanded from a seed, with AES as a random function): pseudorandom under ring-LWE.
+    What it knows of c_0 + c_1 s is the logit and noise, which `flood` drowns.
+
+    A client that registers another b than its key's reads a few bits of b u with every logit, and
+    so of u. `Plan.sections` keeps the logits of one ciphertext so few that these are less than a
+    twentieth of what u holds.
     """
     ring = plan.linear.ring
     for group in range(total.shape[1]):
@@ -206,14 +210,13 @@ def hide(
                     kernels.add(target, np.ascontiguousarray(zero[part, level]), q)
 
 
-def flood(plan: Plan, count: int, seed: bytes) -> Polynomials:
-    """Return uniform noise from -2^f to 2^f - 1, f the plan's flood bits, shape (L, count).
+def flood(ring: Ring, bits: int, count: int, seed: bytes) -> Polynomials:
+    """Return uniform noise from -2^bits to 2^bits - 1, shape (L, count).
 
-    Every logit's own noise is below 2^(f-40) over all rows that a client gets, so that what it
-    sees is within 2^-40 of a distribution that does not depend on that noise.
+    Added to a number whose own noise is below 2^(bits - 39) / n, over n numbers, it leaves a
+    distribution within 2^-40 of one that does not depend on that noise.
     """
-    bits = plan.linear.flood_bits + 1
-    width = -(-bits // 64)
+    width = -(-(bits + 1) // 64)
     stream = prg.Uniform(prg.derive(seed, "ckks flood"))
     numbers = np.empty(count, object)
     block = prg.BLOCK_WORDS // width
@@ -221,5 +224,5 @@ def flood(plan: Plan, count: int, seed: bytes) -> Polynomials:
         size = min(block, count - start)
         words = stream.words(size * width, index).astype(object).reshape(size, width)
         whole = sum(words[:, i] << (64 * i) for i in range(width))
-        numbers[start : start + size] = whole % (1 << bits) - (1 << (bits - 1))
-    return plan.linear.ring.residues(numbers)
+        numbers[start : start + size] = whole % (2 << bits) - (1 << bits)
+    return ring.residues(numbers)

@@ -46,7 +46,8 @@ class LogitClient:
         self.secret = entropy(SEED_BYTES) if secret is None else secret
         if len(self.secret) != SEED_BYTES:
             raise DecodeError(f"the key's secret has {len(self.secret)} bytes, not {SEED_BYTES}")
-        self._key = SecretKey(self._ring, self.secret)
+        # Another key for another plan, even if somebody brings the same secret.
+        self._key = SecretKey(self._ring, prg.derive(self.secret, "ckks key", plan.digest))
 
     def public(self) -> tuple[bytes, bytes]:
         """Return what the server needs of the key: a seed and b, or nothing."""
@@ -62,7 +63,7 @@ class LogitClient:
         numbers = inputs.integers(array, self._plan)
         seed = self._entropy(SEED_BYTES)
         noise_key = prg.derive(self._entropy(SEED_BYTES), "ckks noise")
-        found = layout.sections(ring.degree, self._plan.inputs, self._plan.outputs, len(array))
+        found = self._plan.sections(len(array))
         out = polynomials(ring, sum(section.polynomials for section in found))
 
         def work(blocks: Sequence[layout.Block]) -> None:
@@ -101,7 +102,7 @@ class LogitClient:
             ring.levels, -1, plan.components - 1, ring.degree
         )
         position = 0
-        for section in layout.sections(ring.degree, plan.inputs, outputs, rows):
+        for section in plan.sections(rows):
             for group in range(section.groups):
                 where, place = section.positions(group), section.place(group)
                 for output in range(outputs):
@@ -109,6 +110,9 @@ class LogitClient:
                     for level, q in enumerate(ring.moduli):
                         kernels.add(bodies[level, output, place], phase[level][where], q)
                     position += 1
+        if plan.linear.release_bits:
+            seed = self._entropy(SEED_BYTES)
+            _add(ring, bodies, linear.flood(ring, plan.linear.release_bits, outputs * rows, seed))
         logits = ring.scaled(bodies, plan.linear.scale_bits).T
         if np.abs(logits).max() > plan.logit_bound + 1:
             raise DecodeError("a logit is beyond the plan's bound; the plan was not kept to")
@@ -191,7 +195,9 @@ class LogitServer:
                 raise DecodeError("the request has a residue that is not below its prime")
 
         total = linear.evaluate(weights, query.rows, query.seed, unpack, self._workers)
-        if plan.protect_model and public is not None:
+        if plan.protect_model:
+            if public is None:
+                raise ParameterError("a protected model needs the client's public key")
             linear.hide(plan, total, public, self._entropy)
         residues = self._logits(weights, total, query.rows)
         vector = wire.Vector(ring.bits, residues.size)
@@ -204,7 +210,7 @@ class LogitServer:
         ring.to_coefficients(bodies)
         logits = np.empty((ring.levels, plan.outputs, rows), np.uint64)
         position = 0
-        for section in layout.sections(ring.degree, plan.inputs, plan.outputs, rows):
+        for section in plan.sections(rows):
             for group in range(section.groups):
                 where = section.positions(group)
                 logits[:, :, section.place(group)] = bodies[:, position][..., where]
@@ -214,9 +220,8 @@ class LogitServer:
                 intercept = np.full(rows, weights.intercepts[level, output])
                 kernels.add(logits[level, output], intercept, q)
         if plan.protect_model:
-            noise = linear.flood(plan, plan.outputs * rows, self._entropy(SEED_BYTES))
-            for level, q in enumerate(ring.moduli):
-                kernels.add(logits[level].reshape(-1), noise[level], q)
+            seed = self._entropy(SEED_BYTES)
+            _add(ring, logits, linear.flood(ring, plan.linear.flood_bits, logits[0].size, seed))
         masks = total[:, :, :, 1:].reshape(ring.levels, -1)
         return np.concatenate([logits.reshape(ring.levels, -1), masks], axis=1)
 
@@ -256,11 +261,18 @@ def integers(model: LogisticModel, plan: Plan) -> tuple[list[list[int]], list[in
     check_model(model, plan)
     circuit, encrypted = plan.linear, plan.model == "encrypted"
     scaled = planner.Scaled(model, plan.bounds)
+    scaled.check_hidden(plan)
     if scaled.logit > plan.logit_bound or scaled.error(circuit, encrypted) > plan.error:
         raise ParameterError(
             "the plan is for other weights: this model's logits or error are larger; plan again"
         )
     return scaled.integers(circuit, encrypted)
+
+
+def _add(ring: Ring, acc: Polynomials, numbers: Polynomials) -> None:
+    """Add residues, shape (L, n), in place."""
+    for level, q in enumerate(ring.moduli):
+        kernels.add(acc[level].reshape(-1), numbers[level], q)
 
 
 def check_model(model: LogisticModel, plan: Plan) -> None:
@@ -281,7 +293,9 @@ def body(message: wire.Message, residues: Words, bits: int) -> wire.Bytes:
 
 def _residues(ring: Ring, vector: wire.Vector, payload: memoryview, size: int) -> Words:
     """Return a payload's residues, shape (L, size / L)."""
-    residues = wire.unpack(vector, payload, size, ring.bits).reshape(ring.levels, -1)
+    # Residues of 32 bits come as a view of another type.
+    flat = wire.unpack(vector, payload, size, ring.bits).astype(np.uint64, copy=False)
+    residues = flat.reshape(ring.levels, -1)
     if not all(kernels.canonical(residues[i], q) for i, q in enumerate(ring.moduli)):
         raise DecodeError("a residue is not below its prime")
     return residues

@@ -5,6 +5,7 @@ Pickles and skops files run code when they are loaded, and are never read.
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -62,8 +63,7 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         expected = 1 if self.link == "sigmoid" else len(self.classes)
         if len(self.classes) < 2 or (self.link == "sigmoid") != (len(self.classes) == 2):
             raise ParameterError(f"{len(self.classes)} classes do not go with a {self.link}")
-        if len({(type(c) is str, c) for c in self.classes}) != len(self.classes):
-            raise ParameterError("a class is named twice")
+        check_classes(self.classes)
         if k != expected or len(self.intercepts) != k:
             raise ParameterError(
                 f"{k} rows of weights and {len(self.intercepts)} intercepts; {expected} of each "
@@ -71,7 +71,10 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if len(self.bounds) != d:
             raise ParameterError(f"{len(self.bounds)} bounds for {d} features")
-        for what, numbers in (("weight", sum(self.weights, ())), ("intercept", self.intercepts)):
+        for what, numbers in (
+            ("weight", [*chain.from_iterable(self.weights)]),
+            ("intercept", self.intercepts),
+        ):
             if not all(math.isfinite(x) for x in numbers):
                 raise ParameterError(f"the model has a {what} that is not a finite number")
         for name, bound in zip(self.features, self.bounds, strict=True):
@@ -138,6 +141,22 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __repr__(self) -> str:
         return f"LogisticModel({len(self.features)} features, {len(self.classes)} classes)"
+
+
+def check_classes(classes: tuple[Label, ...]) -> None:
+    """Refuse labels that are equal, as 1 and True are.
+
+    Raises:
+        ParameterError: Two are.
+    """
+    if len({(type(c) is str, c) for c in classes}) != len(classes):
+        raise ParameterError("a class is named twice")
+
+
+def labels(classes: tuple[Label, ...]) -> npt.NDArray[Any]:
+    """Return labels as an array; text and numbers together stay what they are."""
+    texts = {type(c) is str for c in classes}
+    return np.array(classes, object if len(texts) > 1 else None)
 
 
 def probabilities(logits: Floats, link: Link) -> Floats:

@@ -19,8 +19,9 @@ class ModelOwner:
     """Encrypts its model under a client's public key, for a server that computes with neither.
 
     The server learns the plan and nothing of rows or weights (ring-LWE), as long as it does not
-    collude with the client; the two together open everything. The client learns the logits, and
-    the weights if it sees the server's messages or collects d + 1 independent rows.
+    collude with the client; the two together open everything. The client learns the whole model,
+    if it looks: an answer's third part is the product of its own c_1 with the model's. This is for
+    a client that may know the model, or owns it, and a server that may not.
     """
 
     def __init__(

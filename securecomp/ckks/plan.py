@@ -13,16 +13,18 @@ import msgspec
 from securecomp import wire
 from securecomp.ckks import kernels, minimax, security, sigmoidplan
 from securecomp.ckks.chain import Chain
-from securecomp.ckks.layout import sections
-from securecomp.ckks.model import Label, Link
+from securecomp.ckks.layout import Section, sections
+from securecomp.ckks.model import Label, Link, check_classes
 from securecomp.ckks.ring import Ring, ring
 from securecomp.errors import ParameterError
 
 MAX_ROWS = 1 << 17
 """Rows of one request; more go into several."""
+MAX_FEATURES = 1 << 16
 _MAX_INPUT_BITS = 50
 _MAX_BATCHES = 16
 _MAX_BYTES = 1 << 27
+_SHOWN = 0.05 * math.log2(3)  # a twentieth of a ternary coefficient
 _SLACK = 1 << 12  # what a message has beside its vector
 
 
@@ -39,6 +41,7 @@ class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linea
         lift_bits: Further digits, which keep noise away where it is flooded.
         weight_bits: Binary digits of a weight.
         flood_bits: The noise that hides the model is below 2^flood_bits; 0 for none.
+        release_bits: The same of the noise that the client adds before results are shared.
     """
 
     degree: int
@@ -47,6 +50,7 @@ class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linea
     lift_bits: int
     weight_bits: int
     flood_bits: int = 0
+    release_bits: int = 0
 
     def __post_init__(self) -> None:
         sound = (
@@ -54,6 +58,7 @@ class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linea
             and 0 <= self.lift_bits <= 200
             and 0 <= self.weight_bits <= 200
             and 0 <= self.flood_bits <= 400
+            and 0 <= self.release_bits <= 400
             and 1 <= len(self.primes) <= 8
             and all(1 << 20 < q < 1 << kernels.MAX_BITS for q in self.primes)
         )
@@ -167,6 +172,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         model: Whether the server knows the model or has it encrypted.
         protect_model: Whether replies hide everything of the model but the logits.
         max_rows: Rows that one client may ask for in all; 0 for no limit.
+        shareable_rows: Rows whose results may be given to anybody, an honest server included.
     """
 
     features: tuple[str, ...]
@@ -180,29 +186,42 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: Literal["plain", "encrypted"] = "plain"
     protect_model: bool = False
     max_rows: int = 0
+    shareable_rows: int = 0
 
     def __post_init__(self) -> None:
         d = len(self.features)
-        if not 1 <= d <= 1 << 20 or len(set(self.features)) != d or len(self.bounds) != d:
+        if not 1 <= d <= MAX_FEATURES or len(set(self.features)) != d or len(self.bounds) != d:
             raise ParameterError("a plan has one bound for each feature, and each name once")
         for bound in (*self.bounds, self.logit_bound):
-            if not (math.isfinite(bound) and bound > 0 and math.frexp(bound)[0] == 0.5):
+            if not (2.0**-120 <= bound <= 2.0**220 and math.frexp(bound)[0] == 0.5):
                 raise ParameterError("a plan's bounds are powers of 2")
+        check_classes(self.classes)
         if not (0 < self.error < self.precision < 1):
             raise ParameterError("a plan's precision lies between its error and 1")
         if (self.link == "sigmoid") != (len(self.classes) == 2) or len(self.classes) < 2:
             raise ParameterError("the plan's classes do not go with its link")
-        if self.max_rows < 0:
-            raise ParameterError("a limit on rows is not negative")
+        if self.max_rows < 0 or self.shareable_rows < 0:
+            raise ParameterError("a number of rows is not negative")
         if not isinstance(self.circuit, Linear) and (
-            self.model == "encrypted" or self.protect_model or self.link == "softmax"
+            self.model == "encrypted"
+            or self.protect_model
+            or self.shareable_rows
+            or self.link == "softmax"
         ):
             raise ParameterError(
                 "the server computes probabilities for models that it knows and does not protect, "
-                "of two classes or one against the rest"
+                "of two classes or one against the rest, and for the client only"
             )
-        if self.protect_model and not (self.linear.flood_bits and self.max_rows):
+        if isinstance(self.circuit, Linear):
+            self._check_hiding(self.circuit)
+
+    def _check_hiding(self, c: Linear) -> None:
+        if self.protect_model and not (c.flood_bits and 1 <= self.max_rows <= len(self.features)):
             raise ParameterError("a protected model's plan floods noise and limits rows")
+        if bool(self.shareable_rows) != bool(c.release_bits):
+            raise ParameterError("a plan has noise for results exactly if they may be shared")
+        if math.prod(c.primes) < 1 << (c.scale_bits + 1):
+            raise ParameterError("the plan's modulus holds no logit")
 
     @property
     def outputs(self) -> int:
@@ -258,11 +277,24 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Decimals that results are rounded to, so that rounding keeps within the precision."""
         return math.ceil(-math.log10(2 * (self.precision - self.error)) - 1e-9)
 
+    def sections(self, rows: int) -> list[Section]:
+        """Return how rows are laid out.
+
+        A protected model's rows are few, and go by rows, in groups so small that a false public
+        key shows less than a twentieth of the randomness that hides the model (`linear.hide`).
+        """
+        c = self.linear
+        if not self.protect_model:
+            return sections(c.degree, self.inputs, self.outputs, rows)
+        shown = math.prod(c.primes).bit_length() - c.flood_bits
+        most = max(1, int(_SHOWN * c.degree / shown))
+        return [Section(c.degree, self.inputs, False, 0, rows, most)]
+
     def sizes(self, rows: int) -> tuple[int, int]:
         """Return the residues of a request's and a reply's vectors for so many rows."""
         c = self.linear
         up = down = 0
-        for section in sections(c.degree, self.inputs, self.outputs, rows):
+        for section in self.sections(rows):
             up += section.polynomials * c.degree
             masks = (self.components - 1) * section.groups * c.degree
             down += self.outputs * (section.rows + masks)
@@ -281,7 +313,11 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def rows_per_request(self) -> int:
         """Rows of one request; more go into several."""
         if isinstance(self.circuit, Linear):
-            return MAX_ROWS
+            c = self.circuit
+            # A request by rows takes a whole polynomial for each row of more than N features.
+            width = self.inputs + (c.degree if self.inputs > c.degree else 0) + 3 * self.outputs
+            room = wire.MAX_ELEMENTS // (len(c.primes) * width)
+            return max(1, min(MAX_ROWS, self.max_rows or MAX_ROWS, room))
         batch = self.circuit.column_bytes * len(self.features)
         return self.circuit.slots * max(1, min(_MAX_BATCHES, _MAX_BYTES // batch))
 
@@ -289,7 +325,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def largest_body(self) -> int:
         """Bytes that no message's body passes."""
         if isinstance(self.circuit, Linear):
-            residues = max(*self.sizes(MAX_ROWS), self.weight_residues)
+            residues = max(*self.sizes(self.rows_per_request), self.weight_residues)
             return wire.packed_size(residues, self.circuit.bits) + _SLACK
         # Compression may fail to compress: whole words instead of bits.
         return 4 * int(sum(self.bytes_per_row(self.rows_per_request)) * self.rows_per_request) + (
@@ -319,11 +355,17 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         else:
             degree, primes, full = c.ring, (*c.moduli, c.special), c.slots
             returns = f"probabilities, by a polynomial of degree {c.degree} for +-{c.domain:g}"
+        full = min(full, self.max_rows or full)
         one, many = self.bytes_per_row(1), self.bytes_per_row(full)
         hidden = (
-            f"all but the logits, for {self.max_rows:,} rows a client (2^-40)"
+            f"all but the logits, for {self.max_rows:,} rows of an honest client"
             if self.protect_model
             else "no: a client that looks at replies learns the weights"
+        )
+        shared = (
+            f"anybody, of {self.shareable_rows:,} rows (2^-40)"
+            if self.shareable_rows
+            else "the client, and who sees no ciphertexts"
         )
         bits = math.prod(primes).bit_length()
         facts = [
@@ -341,6 +383,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ("bytes there, back, 1 row", f"{one[0]:,.0f}, {one[1]:,.0f}"),
             (f"a row of {full:,} rows", f"{many[0]:,.0f}, {many[1]:,.0f}"),
             ("hides the model", hidden),
+            ("results are for", shared),
         ]
         if self.model == "encrypted":
             facts.append(("the model is", "encrypted: the server sees neither rows nor weights"))

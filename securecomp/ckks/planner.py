@@ -8,29 +8,33 @@ decrypted logit is off by at most
 - min(21 |W|_1, 30.8 |W|_2) / S for the noise of the ciphertexts,
 - 1/2 / S for the intercept's rounding,
 
+- 2^-51 of the largest logit for what float64 rounds in the end,
+
 and, if the model is encrypted, by the product of its noise (21 (2N + 1), with public-key
-encryption) with every coefficient of a value's polynomial; if it is protected, by the flood.
+encryption) with every coefficient of a value's polynomial; if it is protected or results may be
+shared, by the noise that hides the rest of them.
 
 All are worst cases, but for |W|_2: the noise e_j = sum of 21 differences of random bits has
 P(|sum W_j e_j| > t) <= 2 exp(-t^2 / (21 |W|_2^2)) (Hoeffding), which is below 2^-64 at 30.8 |W|_2.
-No logit can leave the modulus: the room that is kept for errors holds the worst case too.
+No logit can leave the modulus: the room that is kept for errors is for |e| <= 21 in every place.
 """
 
 import contextlib
 import math
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from securecomp.ckks import kernels, minimax, security, sigmoidplan
 from securecomp.ckks import ring as rings
 from securecomp.ckks.model import LogisticModel
-from securecomp.ckks.plan import Linear, Plan, Sigmoid
+from securecomp.ckks.plan import MAX_FEATURES, Linear, Plan, Sigmoid
 from securecomp.errors import ParameterError
 
 Activation = Literal["client", "server"]
 FLOOD_MARGIN = 40
 """Everything that a protected model's client ever gets is within 2^-40 (statistical distance) of
-what can be computed from its logits."""
+what can be computed from its exact logits on the circuit's grid, if it keeps to the protocol; and
+so are all shared results, if the server does."""
 _DEGREES = (2048, 4096, 8192, 16384, 32768)
 _NOISE = kernels.NOISE_BOUND
 _TAIL = 947  # 21 ln(2^65), rounded up: 30.8 squared
@@ -83,11 +87,24 @@ class Scaled:
         """Return what every logit is within before it is rounded."""
         weights, _ = self.integers(circuit, encrypted)
         scale = Fraction(1 << circuit.scale_bits)
-        rounding = max(self.totals) / 2 / (1 << circuit.input_bits)
+        rounding = self.logit / (1 << 51) + max(self.totals) / 2 / (1 << circuit.input_bits)
         rounding += Fraction(len(weights[0]), 2) / (1 << circuit.weight_bits)
         noise = max(_noise(circuit, row, encrypted) for row in weights)
-        flood = (1 << circuit.flood_bits) if circuit.flood_bits else 0
-        return rounding + (noise + flood + Fraction(1, 2)) / scale
+        hiding = sum(1 << bits for bits in (circuit.flood_bits, circuit.release_bits) if bits)
+        return rounding + (noise + hiding + Fraction(1, 2)) / scale
+
+    def check_hidden(self, plan: Plan) -> None:
+        """Refuse a plan whose noise hides less than it says.
+
+        Raises:
+            ParameterError: It was not made for this model.
+        """
+        c = plan.linear
+        weights, _ = self.integers(c, plan.model == "encrypted")
+        noise = max(_noise(c, row, plan.model == "encrypted") for row in weights)
+        for bits, rows in ((c.flood_bits, plan.max_rows), (c.release_bits, plan.shareable_rows)):
+            if bits and noise * rows * plan.outputs << FLOOD_MARGIN > 2 << bits:
+                raise ParameterError("the plan's noise hides less than it says; plan again")
 
 
 def _public_noise(degree: int) -> int:
@@ -122,6 +139,7 @@ def plan(
     protect_model: bool = False,
     encrypted: bool = False,
     max_rows: int | None = None,
+    shareable_rows: int = 0,
     activation: Activation = "client",
     degree: int = 7,
     domain: float | None = None,
@@ -139,6 +157,7 @@ def plan(
         encrypted: The model is encrypted for the server.
         max_rows: Rows that one client may ask for in all. By default no limit; with
             `protect_model` the number of features, which is also the most.
+        shareable_rows: Rows whose results may be given to anybody (`InferenceClient`).
         activation: Who computes probabilities from logits.
         degree: Of the server's polynomial, odd.
         domain: Largest absolute logit that it is made for. By default the largest that the bounds
@@ -151,6 +170,10 @@ def plan(
     if not 1e-12 <= precision < 1:
         raise ParameterError(f"a precision is between 1e-12 and 1, not {precision}")
     features = len(model.features)
+    if features > MAX_FEATURES:
+        raise ParameterError(f"{features:,} features; there are at most {MAX_FEATURES:,}")
+    if shareable_rows and encrypted:
+        raise ParameterError("results of an encrypted model are for the client only")
     if protect_model and encrypted:
         raise ParameterError(
             "protect_model goes with a model that the server knows; an encrypted model's replies "
@@ -161,21 +184,26 @@ def plan(
             f"{features + 1} rows determine a model of {features} features; with protect_model a "
             f"client gets 1 to {features}"
         )
+    if shareable_rows < 0 or (max_rows is not None and max_rows < 1):
+        raise ParameterError("a number of rows is positive")
     limit = max_rows or (features if protect_model else 0)
     bounds = tuple(2.0 ** power_above(bound) for bound in model.bounds)
     scaled = Scaled(model, bounds)
+    if scaled.logit > Fraction(2) ** 200:
+        raise ParameterError("a logit could be beyond 2^200; give smaller bounds")
     logit_bits = power_above(max(scaled.logit, Fraction(1, 1 << 10)))
     if activation == "server":
-        if protect_model or encrypted or model.link == "softmax":
+        if protect_model or encrypted or shareable_rows or model.link == "softmax":
             raise ParameterError(
                 "a server that computes probabilities needs a model of two classes, or one against "
-                'the rest, that it knows and does not protect; use activation="client"'
+                "the rest, that it knows and does not protect, and results that stay with the "
+                'client; otherwise use activation="client"'
             )
         return _sigmoid_plan(model, bounds, scaled, precision, degree, domain, limit)
     for degree in _DEGREES:
         # Rounding the result takes the other half.
-        flooded = limit if protect_model else 0
-        circuit = _circuit(scaled, degree, precision / 2, flooded, encrypted)
+        hidden = (limit if protect_model else 0, shareable_rows)
+        circuit = _circuit(scaled, degree, precision / 2, hidden, encrypted)
         if circuit is None:
             continue
         return Plan(
@@ -190,6 +218,7 @@ def plan(
             model="encrypted" if encrypted else "plain",
             protect_model=protect_model,
             max_rows=limit,
+            shareable_rows=shareable_rows,
         )
     raise ParameterError(
         f"no ring up to degree {_DEGREES[-1]:,} gives logits up to {2.0**logit_bits:g} to "
@@ -248,38 +277,58 @@ def _sigmoid_plan(
 
 
 def _circuit(
-    scaled: Scaled, degree: int, budget: float, limit: int, encrypted: bool
+    scaled: Scaled, degree: int, budget: float, hidden: tuple[int, int], encrypted: bool
 ) -> Linear | None:
     """Return the circuit of the smallest modulus in a ring of this degree, None if none fits."""
-    best: tuple[int, ...] | None = None
+    best: _Digits | None = None
     least_b = max(0, power_above(len(scaled.weights[0]) / 2 / budget))
     if encrypted:
         least_b += power_above(2 * degree * _public_noise(degree))
     for b in range(least_b, least_b + 4):
         for a in range(1, _MOST_INPUT_BITS + 1):
-            found = _digits(scaled, degree, budget, limit, encrypted, a, b)
-            if found is not None and (best is None or sum(found[:3]) < sum(best[:3])):
+            found = _digits(scaled, degree, budget, hidden, encrypted, a, b)
+            if found is not None and (best is None or found.scale < best.scale):
                 best = found
     if best is None:
         return None
-    a, lift, b, flood = best
-    # Both signs, and room for every error, which is below 1.
-    least = math.ceil(2 * (scaled.logit + 1) * (1 << (a + lift + b)))
+    # Both signs, and room for every error in the worst case.
+    least = math.ceil(2 * ((scaled.logit + 1) * (1 << best.scale) + Fraction(best.worst)))
     levels = -(-least.bit_length() // kernels.MAX_BITS)
-    bits = max(-(-least.bit_length() // levels), a + 2, 25)
+    bits = max(-(-least.bit_length() // levels), best.a + 2, 25)
     while levels * bits <= security.LARGEST[degree] and bits <= kernels.MAX_BITS:
         with contextlib.suppress(ParameterError):  # too few primes of this length
             primes = rings.primes(degree, bits, levels)
             if math.prod(primes) > least:
-                return Linear(degree, primes, a, lift, b, flood)
+                return Linear(degree, primes, best.a, best.lift, best.b, best.flood, best.release)
         bits += 1
     return None
 
 
+class _Digits(NamedTuple):
+    """Binary digits that keep within the budget, and the worst noise of a logit."""
+
+    a: int
+    lift: int
+    b: int
+    flood: int
+    release: int
+    worst: float
+
+    @property
+    def scale(self) -> int:
+        return self.a + self.lift + self.b
+
+
 def _digits(
-    scaled: Scaled, degree: int, budget: float, limit: int, encrypted: bool, a: int, b: int
-) -> tuple[int, int, int, int] | None:
-    """Return (a, lift bits, b, flood bits) that keep within the budget, None if none do.
+    scaled: Scaled,
+    degree: int,
+    budget: float,
+    hidden: tuple[int, int],
+    encrypted: bool,
+    a: int,
+    b: int,
+) -> _Digits | None:
+    """Return digits with this a and b that keep within the budget, None if none do.
 
     In floating point, and with bounds on what the weights are as integers; exact is `error`.
     """
@@ -287,20 +336,28 @@ def _digits(
     total = max(map(float, scaled.totals))
     squares = max(float(sum(v * v for v in row)) for row in scaled.weights)
     rest = budget * (1 - 1e-9) - total / 2 / 2.0**a - inputs / 2 / 2.0**b
+    rest -= float(scaled.logit) / 2.0**51
+    if rest <= 0:
+        return None
+    if encrypted:  # the intercept is a weight too
+        largest = max(abs(float(c)) for c in scaled.intercepts)
+        total, squares = total + largest, squares + largest**2
     # |W|_1 and |W|_2, if every weight is rounded up by 1/2
     first = total * 2.0**b + inputs / 2
     second = math.sqrt(squares) * 2.0**b + math.sqrt(inputs) / 2
     noise = min(_NOISE * first, math.sqrt(_TAIL) * second + 1)
+    worst = _NOISE * first
     if encrypted:
-        noise += inputs * _product_noise(degree, a)
-    flood = 0
-    if limit:
-        noise += _public_noise(degree)
-        flood = FLOOD_MARGIN + power_above(noise * limit * len(scaled.weights))
-        noise += 2.0**flood
-    if rest <= 0:
+        product = inputs * _product_noise(degree, a)
+        noise, worst = noise + product, worst + product
+    if hidden[0]:
+        noise, worst = noise + _public_noise(degree), worst + _public_noise(degree)
+    flood, release = (
+        FLOOD_MARGIN + power_above(noise * rows * len(scaled.weights)) if rows else 0
+        for rows in hidden
+    )
+    hiding = sum(2.0**bits for bits in (flood, release) if bits)
+    lift = max(0, power_above((noise + hiding + 0.5) / rest) - a - b)
+    if lift and not any(hidden):
         return None
-    lift = power_above((noise + 0.5) / rest) - a - b
-    if lift > 0 and not limit:
-        return None
-    return a, max(lift, 0), b, flood
+    return _Digits(a, lift, b, flood, release, worst + hiding)

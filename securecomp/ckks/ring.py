@@ -162,12 +162,12 @@ class Ring:
         """Polynomials that are drawn and worked on at a time, so that they stay in cache."""
         return prg.BLOCK_WORDS // self.degree
 
-    def stream(self, key: bytes, level: int) -> prg.Uniform:
+    def stream(self, key: bytes, level: int, purpose: str = "ckks masks") -> prg.Uniform:
         """Return the uniform polynomials modulo one prime that a key stands for.
 
         A block has at most `step` polynomials.
         """
-        return prg.Uniform(prg.derive(key, "ckks uniform", self.degree, self.primes[level]))
+        return prg.Uniform(prg.derive(key, purpose, self.degree, self.primes[level]))
 
     def fill(
         self, stream: prg.Uniform, level: int, index: int, out: npt.NDArray[np.uint64]
@@ -176,11 +176,11 @@ class Ring:
         stream.fill(out.reshape(-1), index, self.primes[level])
         return out
 
-    def uniform(self, key: bytes, polynomials: int) -> Polynomials:
+    def uniform(self, key: bytes, polynomials: int, purpose: str = "ckks masks") -> Polynomials:
         """Return the first polynomials that a key stands for, shape (L, polynomials, N)."""
         out = np.empty((self.levels, polynomials, self.degree), np.uint64)
         for level in range(self.levels):
-            stream = self.stream(key, level)
+            stream = self.stream(key, level, purpose)
             for index, start in enumerate(range(0, polynomials, self.step)):
                 self.fill(stream, level, index, out[level, start : start + self.step])
         return out

@@ -70,7 +70,7 @@ class ScoreClient:
                 try:
                     found[place, output] = self._client.decrypt(result, count)
                 except RangeError as error:
-                    where = f"rows {place.start} to {place.stop - 1}: " if len(counts) > 1 else ""
+                    where = f"rows {place.start + 1} to {place.stop}: " if len(counts) > 1 else ""
                     raise RangeError(f"{where}{error}") from None
         return found
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
+import msgspec
+
 from securecomp import identity as identity_
 from securecomp import wire
 from securecomp.ckks import planner
@@ -27,6 +29,17 @@ from securecomp.errors import (
 from securecomp.identity import Identity
 from securecomp.roles import Role, State
 
+_FORMAT = "securecomp ckks server key"
+
+
+class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server's secrets, as they are kept."""
+
+    format: str
+    version: int
+    identity: bytes
+    offer: Offer
+
 
 @dataclass(frozen=True, slots=True)
 class _Client:
@@ -40,12 +53,16 @@ class InferenceServer(Role):
     """Answers registered clients' requests. Holds no key that opens them.
 
     What it learns: who asks when, for how many rows; nothing of the rows, under ring-LWE, whatever
-    it does. What clients learn of the model: by default everything. An answer's ciphertext carries
-    the weights besides the logits, and d + 1 logits of independent rows determine d weights and an
-    intercept. With `protect_model` a client that encrypts honestly learns its logits and nothing
-    else (2^-40 away, ring-LWE), for at most d rows. One that encrypts numbers beyond the plan's
-    bounds still gets no more than each answer's digits above the noise hold: up to
-    log2(modulus / 2^flood_bits) bits a row.
+    it does, as long as no results reach it (`InferenceClient`).
+
+    What clients learn of the model: by default everything. An answer's ciphertext carries the
+    weights besides the logits, and d + 1 logits of independent rows determine d weights and an
+    intercept. With `protect_model` a client that keeps to the protocol learns its exact logits on
+    the circuit's grid and nothing else (2^-40 away, ring-LWE), for at most d rows. One that does
+    not, by encrypting other numbers than the plan allows, reads what a logit's digits above the
+    noise hold: up to log2(modulus / 2^flood_bits) bits a row and logit, which can tell more weights
+    than one. A client is who the operator registers: each name has rows of its own, and they are
+    counted across restarts only in a `FileLedger`.
     """
 
     TRANSITIONS: ClassVar = {
@@ -104,6 +121,7 @@ class InferenceServer(Role):
         precision: float = 1e-4,
         protect_model: bool = False,
         max_rows: int | None = None,
+        shareable_rows: int = 0,
         activation: Activation = "client",
         degree: int = 7,
         domain: float | None = None,
@@ -118,6 +136,7 @@ class InferenceServer(Role):
             precision=precision,
             protect_model=protect_model,
             max_rows=max_rows,
+            shareable_rows=shareable_rows,
             activation=activation,
             degree=degree,
             domain=domain,
@@ -148,6 +167,17 @@ class InferenceServer(Role):
         if engagement.id not in self._clients:
             self._clients[engagement.id] = _Client(engagement, self._circuit.admit(found))
         return found.client
+
+    def fingerprint(self, client: str) -> str:
+        """Return what to compare by phone of the latest registration of a client.
+
+        Raises:
+            ParameterError: There is none of this name.
+        """
+        for known in reversed(self._clients.values()):
+            if known.engagement.registration.client == client:
+                return known.engagement.registration.fingerprint
+        raise ParameterError(f"no client {client!r} is registered")
 
     def load_model(self, data: wire.Buffer) -> str:
         """Take the model that its owner encrypted for one client; return the client's name.
@@ -222,6 +252,38 @@ class InferenceServer(Role):
             return client, *wire.decode_body(body, kind)
         except DecodeError as error:
             raise RemoteProtocolError(header.sender, str(error)) from None
+
+    def to_json(self) -> str:
+        """Return the server's key and offer as JSON, to be kept where nobody else reads.
+
+        The model is not in it.
+        """
+        facts = _ServerFile(_FORMAT, 1, self._identity.export(), self.offer)
+        return msgspec.json.encode(facts).decode()
+
+    @classmethod
+    def from_json(
+        cls,
+        text: str | bytes,
+        model: LogisticModel | None,
+        *,
+        ledger: Ledger | None = None,
+        workers: int = 1,
+    ) -> "InferenceServer":
+        """Read what `to_json` wrote.
+
+        Raises:
+            DecodeError: It is not a server's key.
+            ParameterError: Its plan was not made for this model.
+        """
+        try:
+            facts = msgspec.json.decode(text, type=_ServerFile)
+        except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
+            raise DecodeError(f"not a server's key: {error}") from None
+        if facts.format != _FORMAT or facts.version != 1:
+            raise DecodeError(f"not a {_FORMAT} of version 1")
+        identity = Identity(facts.identity)
+        return cls(facts.offer, identity, model, ledger=ledger, workers=workers)
 
     def _drop(self) -> None:
         del self._circuit

@@ -125,7 +125,7 @@ class SigmoidClient:
         if len(wrong):
             raise RangeError(
                 f"{len(wrong)} of {rows} rows have logits beyond {limit:.4g}, the first of them "
-                f"row {wrong[0]}; plan a larger domain than {plan.domain:g}"
+                f"row {wrong[0] + 1}; plan a larger domain than {plan.domain:g}"
             )
         values = self._slots(result.probabilities, rows)
         if not np.all((values >= -plan.error) & (values <= 1 + plan.error)):

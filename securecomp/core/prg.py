@@ -100,6 +100,8 @@ class _Keystreams:
 
     def _draw(self, cipher: AESGCM, size: int, index: int, attempt: int = 0) -> Words:
         """Return the words of `size` bytes, a multiple of 8; good until the next call."""
+        if size > len(_ZEROS):  # what is behind the keystream is no randomness
+            raise ParameterError(f"a block has at most {BLOCK_WORDS} words")
         nonce = attempt.to_bytes(4, "big") + index.to_bytes(8, "big")
         if size == len(_ZEROS):
             cipher.encrypt_into(nonce, _ZEROS, None, self._scratch)

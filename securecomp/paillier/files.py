@@ -8,9 +8,7 @@ version (1), length of a JSON header (4), header, encrypted vector (`encoding`),
 import csv
 import io
 import json
-import os
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 import msgspec
 
 from securecomp.core.fixedpoint import FixedPoint
+from securecomp.disk import read_text
 from securecomp.errors import DecodeError, KeyMismatchError, ParameterError, RangeError
 from securecomp.paillier.encoding import decode_vector, encode_vector
 from securecomp.paillier.keys import PrivateKey, PublicKey
@@ -191,53 +190,13 @@ def add_tables(tables: list[tuple[str, EncryptedTable]]) -> EncryptedTable:
     return EncryptedTable(first.frame, total, first.scale)
 
 
-def write_new(path: Path, text: str, mode: int) -> None:
-    """Write a file with these permissions; an existing one is never overwritten.
-
-    Raises:
-        ParameterError: The file exists, or cannot be written.
-    """
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
-
-
-def write_output(path: Path, data: bytes, inputs: Sequence[Path]) -> None:
-    """Write a result, never over what it was made of.
-
-    Raises:
-        ParameterError: The file is one of the inputs, or cannot be written.
-    """
-    if any(path.exists() and path.samefile(i) for i in inputs if i.exists()):
-        raise ParameterError(f"{path}: is an input; name another output")
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a file.
-
-    Raises:
-        ParameterError: It cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
-
-
 def read_public(path: Path) -> PublicKey:
     """Read a public key file, of ours or of phe's pheutil; a private one serves too.
 
     Raises:
         ParameterError, DecodeError: The file cannot be read, or is no key.
     """
-    text = _text(path)
+    text = read_text(path)
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
@@ -256,17 +215,8 @@ def read_private(path: Path) -> PrivateKey:
     Raises:
         ParameterError, DecodeError: The file cannot be read, or is no private key.
     """
-    text = _text(path)
+    text = read_text(path)
     try:
         return PrivateKey.from_json(text)
     except (DecodeError, ParameterError) as error:
         raise type(error)(f"{path}: {error}") from None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ParameterError(f"{path}: cannot be read: it is not text") from None

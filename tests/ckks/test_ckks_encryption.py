@@ -136,7 +136,7 @@ class TestSecretKey:
 class TestPublicKey:
     def test_is_an_encryption_of_zero(self, key):
         public = key.public(stream("public"))
-        a = key.ring.uniform(public.seed, 1)[:, 0]
+        a = key.ring.uniform(public.seed, 1, "ckks public key")[:, 0]
         error = opened(key, public.b, a)
         assert max(abs(error)) <= BOUND
         assert error.astype(float).std() == pytest.approx(3.24, rel=0.08)
@@ -166,7 +166,7 @@ class TestPublicKey:
         inner = derive(seed, "ckks noise")
         signs = ring.residues([w % 3 - 1 for w in keystream(inner, ring.degree, 0)])
         ring.to_values(signs)
-        a = ring.uniform(public.seed, 1)[:, 0]
+        a = ring.uniform(public.seed, 1, "ckks public key")[:, 0]
         noise = []
         for part, factor in ((c0, public.b), (c1, a)):
             product = [

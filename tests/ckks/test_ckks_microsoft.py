@@ -11,6 +11,7 @@ from ckks.parties import Parties, linear_model, stream, table
 
 from securecomp.ckks.encryption import SecretKey, polynomials
 from securecomp.ckks.ring import Fixed, primes, ring
+from securecomp.core.prg import derive
 
 seal = pytest.importorskip("tenseal.sealapi")
 
@@ -198,7 +199,8 @@ def test_seal_opens_the_servers_answer(choices, tmp_path):
     extra = primes(r.degree, 30, 1) if r.levels > 1 else ()
     opener = Opener(r.degree, (*r.primes, *extra), tmp_path)
     opener.key = parties.ann._circuit._key
-    words = SecretKey(ring(r.degree, (*r.primes, *extra)), parties.ann._circuit.secret)._s.residues
+    secret = derive(parties.ann._circuit.secret, "ckks key", parties.plan.digest)
+    words = SecretKey(ring(r.degree, (*r.primes, *extra)), secret)._s.residues
     head = struct.pack("<4QQd", *opener.context.key_parms_id(), words.size, 1.0)
     opener.secret = opener.load(seal.SecretKey(), head + array(words.reshape(-1)))
     whole = opener.open(parts)[np.arange(answer.rows) * 40]

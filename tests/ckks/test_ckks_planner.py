@@ -6,7 +6,7 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 import pytest
-from ckks.parties import Parties, bug, linear_model
+from ckks.parties import Parties, linear_model
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -218,10 +218,11 @@ class TestRefusals:
 
     @pytest.mark.parametrize("scale", [1e30, 1e100])
     def test_what_no_ring_reaches(self, scale):
-        with pytest.raises(ParameterError, match="no ring up to degree 32,768 gives logits up to"):
+        with pytest.raises(
+            ParameterError, match=r"no ring up to degree 32,768 gives|beyond 2\^200"
+        ):
             planner.plan(linear_model(scale=scale))
 
-    @bug("numbers beyond float64's squares raise OverflowError instead of ParameterError")
     @pytest.mark.parametrize(
         "change", [{"scale": 1e200}, {"scale": 1e300, "bound": 2.0**100}, {"intercept": 1.7e308}]
     )
@@ -230,7 +231,6 @@ class TestRefusals:
         with pytest.raises(ParameterError):
             planner.plan(model)
 
-    @bug("a result is a float64, whose own rounding at 10^6 is above 10^-12; promised nevertheless")
     def test_a_precision_finer_than_a_float(self):
         """Refused, or kept."""
         model = linear_model(1, intercept=1e6)
@@ -242,7 +242,6 @@ class TestRefusals:
         logit = float(parties.ask(row).logits[0, 0])
         assert abs(Fraction(logit) - exact_logit(model, row[0], 0)) <= Fraction(1e-12)
 
-    @bug("the digits are chosen without the noise that an encrypted intercept adds")
     @pytest.mark.parametrize("intercept", [100.0, 1000.0, 1e5])
     def test_an_encrypted_model_with_a_large_intercept(self, intercept):
         model = linear_model(2, scale=0.01, intercept=intercept)

@@ -105,7 +105,7 @@ def test_the_polynomials_of_a_seed(degree, bits, count):
     got = ring.uniform(KEY, many)
     assert got.shape == (count, many, degree)
     for level, q in enumerate(ring.primes):
-        key = derive(KEY, "ckks uniform", degree, q)
+        key = derive(KEY, "ckks masks", degree, q)
         want = reference(key, step * degree, 0, q) + reference(key, degree, 1, q)
         assert got[level].reshape(-1).tolist() == want
     assert math.prod(got.shape) == np.unique(got).size or bits < 50

@@ -42,6 +42,7 @@ def test_the_commands_of_this_file_are_there():
         ["stats"],
         ["demo"],
         ["demo", "hospitals"],
+        ["demo", "inference"],
     ]
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from securecomp import disk
 from securecomp.core.fixedpoint import FixedPoint
 from securecomp.errors import DecodeError, KeyMismatchError, ParameterError, RangeError
 from securecomp.paillier import decrypt, encrypt, files
@@ -309,7 +310,7 @@ class TestWriting:
     @pytest.mark.parametrize("name", ["nowhere/out.csv", "."])
     def test_where_nothing_can_be_written(self, tmp_path, name):
         with pytest.raises(ParameterError, match="cannot be written"):
-            files.write_output(tmp_path / name, b"x", [])
+            disk.write_output(tmp_path / name, b"x", [])
 
 
 class TestSums:
@@ -358,7 +359,7 @@ class TestKeyFiles:
         old = os.umask(0)
         try:
             path = tmp_path / "x.key"
-            files.write_new(path, "secret", 0o600)
+            disk.write_new(path, "secret", 0o600)
         finally:
             os.umask(old)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -371,11 +372,11 @@ class TestKeyFiles:
         link.symlink_to(tmp_path / "elsewhere")
         for there in (path, link, tmp_path):
             with pytest.raises(ParameterError, match=f"^{there}: cannot be written: "):
-                files.write_new(there, "secret", 0o600)
+                disk.write_new(there, "secret", 0o600)
         assert path.read_text() == "precious"
         assert not (tmp_path / "elsewhere").exists()
         with pytest.raises(ParameterError, match=r"cannot be written: No such file or directory$"):
-            files.write_new(tmp_path / "no" / "x.key", "secret", 0o600)
+            disk.write_new(tmp_path / "no" / "x.key", "secret", 0o600)
 
     def test_reading(self, tmp_path, real):
         secret, public = tmp_path / "x.key", tmp_path / "x.pub"

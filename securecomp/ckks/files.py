@@ -1,0 +1,77 @@
+"""Requests and answers as files: several messages in one, and predictions as a table."""
+
+import csv
+import io
+import struct
+from collections.abc import Iterable, Sequence
+
+from securecomp import wire
+from securecomp.ckks.client import Predictions
+from securecomp.errors import DecodeError
+
+_HEAD = struct.Struct(">4sBI")
+_MAGIC = b"SCCM"
+_VERSION = 1
+_LENGTH = struct.Struct(">Q")
+
+
+def join(messages: Sequence[wire.Buffer]) -> bytes:
+    """Return messages as one file's bytes."""
+    parts = [_HEAD.pack(_MAGIC, _VERSION, len(messages))]
+    for message in messages:
+        parts += [_LENGTH.pack(len(message)), bytes(message)]
+    return b"".join(parts)
+
+
+def split(data: bytes, where: str) -> list[memoryview]:
+    """Return a file's messages; they are not verified yet.
+
+    Raises:
+        DecodeError: Not such a file, or truncated.
+    """
+    if len(data) < _HEAD.size or _HEAD.unpack_from(data)[0] != _MAGIC:
+        raise DecodeError(f"{where}: is no request or answer of encrypted inference")
+    _, version, count = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise DecodeError(f"{where}: version {version}; this software reads version {_VERSION}")
+    view, position = memoryview(data), _HEAD.size
+    messages = []
+    while position < len(data):
+        if len(data) - position < _LENGTH.size:
+            raise DecodeError(f"{where}: is cut off")
+        (length,) = _LENGTH.unpack_from(data, position)
+        position += _LENGTH.size
+        if length > len(data) - position:
+            raise DecodeError(f"{where}: is cut off")
+        messages.append(view[position : position + length])
+        position += length
+    if len(messages) != count or not messages:
+        raise DecodeError(f"{where}: has {len(messages)} messages and says {count}")
+    return messages
+
+
+def format_csv(
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    parts: Sequence[Predictions],
+    decimals: int,
+) -> str:
+    """Return predictions as CSV: given columns first, then the label and the probabilities.
+
+    Args:
+        header: Names of columns that go before.
+        rows: Their cells, row after row; as many rows as predictions.
+        parts: The predictions, in order.
+        decimals: Of the probabilities.
+    """
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    classes = parts[0].classes
+    writer.writerow([*header, "prediction", *(f"probability {c}" for c in classes)])
+    cells = iter(rows)
+    for part in parts:
+        labels, probabilities = part.labels.tolist(), part.probabilities.tolist()
+        for label, numbers in zip(labels, probabilities, strict=True):
+            shown = (f"{p:.{decimals}f}" for p in numbers)
+            writer.writerow([*next(cells, ()), label, *shown])
+    return out.getvalue()
