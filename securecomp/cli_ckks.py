@@ -218,9 +218,10 @@ def predict(
     """
     with plain_errors(), progress_bar("predicting") as progress:
         from securecomp.ckks import FileLedger, InferenceServer, files
-        from securecomp.disk import read_bytes, read_text, write_output
+        from securecomp.disk import check_output, read_bytes, read_text, write_output
         from securecomp.errors import SecureCompError
 
+        check_output(output, [server, model, client, request])  # before rows are spent
         ledger = FileLedger(server.with_name(f"{server.name}.ledger"))
         role = InferenceServer.from_json(
             read_text(server), _model(model), ledger=ledger, workers=workers

@@ -21,14 +21,25 @@ def write_new(path: Path, text: str, mode: int) -> None:
         file.write(text + "\n")
 
 
+def check_output(path: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a place for a result before anything is done for it.
+
+    Raises:
+        ParameterError: The file is one of the inputs, or its folder cannot be written.
+    """
+    if any(path.exists() and path.samefile(i) for i in inputs if i.exists()):
+        raise ParameterError(f"{path}: is an input; name another output")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ParameterError(f"{path}: cannot be written: name a file in a folder that can be")
+
+
 def write_output(path: Path, data: bytes, inputs: Sequence[Path]) -> None:
     """Write a result, never over what it was made of.
 
     Raises:
         ParameterError: The file is one of the inputs, or cannot be written.
     """
-    if any(path.exists() and path.samefile(i) for i in inputs if i.exists()):
-        raise ParameterError(f"{path}: is an input; name another output")
+    check_output(path, inputs)
     try:
         path.write_bytes(data)
     except OSError as error:

