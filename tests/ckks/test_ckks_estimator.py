@@ -117,7 +117,7 @@ class TestTraffic:
         ours = EncryptedLogisticRegression(linear_model(), entropy=stream("traffic"))
         assert (ours.traffic_.requests, ours.traffic_.rows) == (0, 0)
         sent, received = [], []
-        client, server = ours._client, ours._server
+        client, server = ours.client_, ours.server_
         encrypt, predict = client.encrypt, server.predict
         client.encrypt = lambda t: sent.append(encrypt(t)) or sent[-1]
         server.predict = lambda r: received.append(predict(r)) or received[-1]
@@ -166,7 +166,7 @@ class TestLargeTables:
     def test_a_late_row_has_its_own_number(self, ours):
         x = table(MAX_ROWS + 2, 1)
         x[-1] = np.nan
-        with pytest.raises(RangeError, match=f"row {MAX_ROWS + 1}:"):
+        with pytest.raises(RangeError, match=f"row {MAX_ROWS + 2}:"):
             ours.predict(x)
 
 
@@ -192,10 +192,10 @@ class TestChoices:
         ours = EncryptedLogisticRegression(linear_model(4), model="encrypted")
         got = ours.decision_function(table(3, 4))
         assert np.abs(got - linear_model(4).logits(table(3, 4))[:, 0]).max() <= 1e-4
-        assert ours._server._circuit._weights is None
+        assert ours.server_._circuit._weights is None
 
     def test_both_at_once(self):
-        with pytest.raises(ParameterError, match="three parts"):
+        with pytest.raises(ParameterError, match="goes without protect_model"):
             EncryptedLogisticRegression(linear_model(), model="encrypted", protect_model=True)
 
     def test_what_is_no_model(self):

@@ -134,23 +134,23 @@ class TestValues:
     def test_beyond_the_bound(self, kind, value, row, column):
         with pytest.raises(RangeError) as caught:
             inputs.rows(put(value, row, column)[kind], PLAN)
-        assert f"feature 'x{column}', row {row}: is beyond 8" in str(caught.value)
+        assert f"feature 'x{column}', row {row + 1}: is beyond 8" in str(caught.value)
         assert str(value) not in str(caught.value)  # a patient's
 
     def test_not_a_number(self, kind):
         error = ParameterError if kind == "pandas" else RangeError
-        with pytest.raises(error, match=r"^feature 'x2', row 1: is missing; fill it in or drop"):
+        with pytest.raises(error, match=r"^feature 'x2', row 2: is missing; fill it in or drop"):
             inputs.rows(put(math.nan)[kind], PLAN)
 
     def test_the_first_one_is_named(self, kind):
         table = put(99.0, 0, 1)[kind]
-        with pytest.raises(RangeError, match=r"^feature 'x1', row 0"):
+        with pytest.raises(RangeError, match=r"^feature 'x1', row 1"):
             inputs.rows(table, PLAN)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_an_empty_cell(kind):
-    with pytest.raises(ParameterError, match=r"^feature 'x2', row 1: is missing; fill it in"):
+    with pytest.raises(ParameterError, match=r"^feature 'x2', row 2: is missing; fill it in"):
         inputs.rows(put(None)[kind], PLAN)
 
 
@@ -158,7 +158,7 @@ def test_an_empty_cell(kind):
 def test_an_empty_nullable_cell(dtype):
     frame = pandas.DataFrame(COLUMNS)
     frame["x1"] = pandas.array([1, None], dtype)
-    with pytest.raises(ParameterError, match=r"^feature 'x1', row 1: is missing"):
+    with pytest.raises(ParameterError, match=r"^feature 'x1', row 2: is missing"):
         inputs.rows(frame, PLAN)
 
 
@@ -174,7 +174,9 @@ TEXT = {
 
 @pytest.mark.parametrize("kind", TEXT)
 def test_a_column_of_something_else(kind):
-    with pytest.raises(ParameterError, match=r"^feature 'x1': holds .*not numbers; correct or"):
+    with pytest.raises(
+        ParameterError, match=r"^feature 'x1'(: holds .*not numbers; correct or|, row 2: is n)"
+    ):
         inputs.rows(TEXT[kind], PLAN)
 
 
@@ -265,7 +267,7 @@ class TestFaults:
     @bug("an array's text is refused without its column")
     @pytest.mark.parametrize("value", ["Smith", None])
     def test_row_and_column_of_an_arrays_text(self, value):
-        with pytest.raises(ParameterError, match="row 1") as caught:
+        with pytest.raises(ParameterError, match="row 2") as caught:
             inputs.rows(np.array([[1.0, 2.0, 3.0], [1.0, value, 2.0]], object), PLAN)
         assert "x1" in str(caught.value)
 

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from ckks.parties import Parties, bug, linear_model, table
+from ckks.parties import Parties, linear_model, table
 
 from securecomp.ckks import FileLedger, InferenceServer, MemoryLedger, ledger, server
 from securecomp.errors import BudgetError, LocalProtocolError, RemoteProtocolError
@@ -138,11 +138,9 @@ class TestFiles:
             b"\xff\xff 1\n",
             b"\x00\x00\x00\n",
             b"01 1.5\n",
-            pytest.param(b"02 -3\n", marks=bug("a line that gives rows back is taken")),
-            pytest.param(
-                ONE.hex().encode() + b" 0\n",
-                marks=bug("a request that is there twice counts as the last line says"),
-            ),
+            b"02 -3\n",
+            b"02 0\n",
+            ONE.hex().encode() + b" 0\n",
         ],
     )
     def test_a_damaged_file(self, damage, tmp_path):
@@ -163,7 +161,9 @@ class TestFiles:
         real = os.fsync
 
         def fsync(descriptor):
-            done.append(os.fstat(descriptor).st_size)
+            found = os.fstat(descriptor)
+            if stat.S_ISREG(found.st_mode):
+                done.append(found.st_size)
             real(descriptor)
 
         monkeypatch.setattr(ledger.os, "fsync", fsync)
@@ -171,9 +171,8 @@ class TestFiles:
         book.check("ann", ONE, 3, 5)
         assert done == []
         book.spend("ann", ONE, 3, 5)
-        assert 35 in done
+        assert done == [35]
 
-    @bug("a new file's name is not made durable: a power cut can lose a client's first rows")
     def test_so_is_the_name_of_a_new_file(self, tmp_path, monkeypatch):
         folders = []
         real = os.fsync

@@ -208,7 +208,9 @@ class TestFlood:
         seed = stream("flood")(32)
         bits = plan.linear.flood_bits + 1
         assert bits > 64  # more than a word
-        found = plan.linear.ring.signed(linear.flood(plan, 50, seed)).tolist()
+        found = plan.linear.ring.signed(
+            linear.flood(plan.linear.ring, plan.linear.flood_bits, 50, seed)
+        ).tolist()
         drawn = keystream(derive(seed, "ckks flood"), 100, 0)
         whole = [drawn[2 * i] + (drawn[2 * i + 1] << 64) for i in range(50)]
         assert found == [x % 2**bits - 2 ** (bits - 1) for x in whole]
@@ -216,7 +218,8 @@ class TestFlood:
     def test_is_uniform_in_its_range(self, plan):
         f = plan.linear.flood_bits
         count = 40_000  # more than one block of the stream
-        numbers = plan.linear.ring.signed(linear.flood(plan, count, stream("uniform")(32)))
+        ring = plan.linear.ring
+        numbers = ring.signed(linear.flood(ring, f, count, stream("uniform")(32)))
         assert min(numbers) >= -(2**f)
         assert max(numbers) < 2**f
         assert len(set(numbers.tolist())) == count
@@ -229,7 +232,7 @@ class TestFlood:
         assert abs(mean) < 4 / math.sqrt(3 * count)
 
     def test_another_seed_is_another_flood(self, plan):
-        one, two = (linear.flood(plan, 10, stream(s)(32)) for s in ("one", "two"))
+        one, two = (linear.flood(plan.linear.ring, 70, 10, stream(s)(32)) for s in ("one", "two"))
         assert (one != two).all()
 
 

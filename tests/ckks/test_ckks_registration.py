@@ -228,8 +228,8 @@ class TestKeys:
             (one.fingerprint, one.digest),
             (parties.offer.fingerprint, parties.offer.digest),
         ):
-            assert text.replace(" ", "") == digest.hex()[:16]
-            assert [len(group) for group in text.split(" ")] == [4] * 4
+            assert text.replace(" ", "") == digest.hex()[:24]
+            assert [len(group) for group in text.split(" ")] == [4] * 6
         assert repr(one) == f"Registration('ann', {one.fingerprint})"
 
 
@@ -273,13 +273,21 @@ class TestKeyFiles:
             with pytest.raises((KeyMismatchError, DecodeError)):
                 InferenceClient.from_json(self.changed(here, **change))
 
-    @bug("a damaged key file raises other errors than the DecodeError that is documented")
-    @pytest.mark.parametrize("field", ["identity", "registration"])
-    def test_only_one_error(self, here, field):
+    @pytest.mark.parametrize(
+        "field",
+        [
+            "identity",
+            pytest.param(
+                "registration",
+                marks=bug("a damaged key file raises AuthenticationError, which is not documented"),
+            ),
+        ],
+    )
+    def test_only_documented_errors(self, here, field):
         value = base64.b64decode(json.loads(here.ann.to_json())[field])
         value = value[:-1] if field == "identity" else value[:-1] + bytes([value[-1] ^ 1])
         change = {field: base64.b64encode(value).decode()}
-        with pytest.raises(DecodeError):
+        with pytest.raises((DecodeError, KeyMismatchError)):
             InferenceClient.from_json(self.changed(here, **change))
 
     @bug("a key file whose secret is not that of its registration is taken, and reads nonsense")
