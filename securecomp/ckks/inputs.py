@@ -6,6 +6,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.ckks import kernels
 from securecomp.ckks.plan import Plan
 from securecomp.errors import ParameterError, RangeError
 
@@ -123,6 +124,6 @@ def integers(array: Floats, plan: Plan) -> npt.NDArray[np.int64]:
     """
     scale = 2.0**plan.linear.input_bits / np.array(plan.bounds)
     out = np.empty((len(array), plan.inputs), np.int64)
-    out[:, : len(plan.bounds)] = np.rint(array * scale)
+    kernels.rounded(array, scale, out[:, : len(plan.bounds)])
     out[:, len(plan.bounds) :] = 1 << plan.linear.input_bits
     return out

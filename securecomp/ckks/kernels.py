@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import boolean, int64, types, uint64
+from numba import boolean, float64, int64, types, uint64
 from numba.extending import intrinsic
 
 MAX_BITS = 61
@@ -34,6 +34,9 @@ U = uint64[::1]
 U2 = uint64[:, ::1]
 RU = types.Array(uint64, 1, "C", readonly=True, aligned=False)
 RU2 = types.Array(uint64, 2, "C", readonly=True)
+RF = types.Array(float64, 1, "C", readonly=True)
+RF2 = types.Array(float64, 2, "A", readonly=True)
+I2 = int64[:, :]
 RI2 = types.Array(int64, 2, "C", readonly=True)
 
 
@@ -145,6 +148,14 @@ def inverse(polynomials, roots, roots_s, scale, scale_s, q):  # type: ignore[no-
             groups //= 2
         for j in range(n):
             a[j] = _below(_times(a[j], scale, scale_s, q), q)
+
+
+@_kernel(numba.void(RF2, RF, I2))
+def rounded(rows, scale, out):  # type: ignore[no-untyped-def]
+    """The integers nearest to x scale, for every column its scale; below 2^53 in size."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            out[i, j] = np.int64(np.rint(rows[i, j] * scale[j]))
 
 
 @_kernel(numba.void(RI2, RU, uint64, uint64, uint64, U2))
