@@ -125,6 +125,15 @@ class TestTheLargestMessage:
         needed, most = self.largest(features, outputs)
         assert needed + 1000 < most < needed * 1.01 + 5000
 
+    @bug("a client refuses what its server rightly answers, if it asks for nearly the most rows")
+    def test_an_answer_to_nearly_the_most_rows(self):
+        here = Parties(linear_model(8, 5))
+        n = here.ring.degree
+        rows = max(range(MAX_ROWS - n, MAX_ROWS + 1), key=lambda rows: here.plan.sizes(rows)[1])
+        x = table(rows, 8)
+        got = here.ask(x).logits
+        assert np.abs(got - here.model.logits(x)).max() <= 1e-4
+
     @bug(
         "many classes and few more features: an answer for a few rows fewer than the most is "
         "larger than for the most, and the client refuses it"
