@@ -22,6 +22,7 @@ from securecomp.core.entropy import Entropy
 from securecomp.errors import (
     DecodeError,
     KeyMismatchError,
+    LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
 )
@@ -150,16 +151,21 @@ class InferenceClient(Role):
         self._entropy = entropy
         self._circuit = self._make(secret, workers)
         if registration is None:
-            # Of another derivation than the key itself: it identifies, and tells nothing.
-            secret_id = prg.derive(self._circuit.secret, "ckks key id", offer.digest)[:16]
-            public = self._circuit.public()
-            self._registration = Registration.create(offer, name, identity, secret_id, *public)
+            self._registration = Registration.create(
+                offer, name, identity, self._secret_id(), *self._circuit.public()
+            )
         else:
             self._registration = Registration.decode(registration, offer)
             if self._registration.key != identity.public or self._registration.client != name:
                 raise KeyMismatchError(f"{name}: the registration is another client's")
+            if self._registration.secret_id != self._secret_id():
+                raise KeyMismatchError(f"{name}: the registration is of another secret")
         self._engagement = Engagement(offer, self._registration)
         self._pending: dict[bytes, int] = {}
+
+    def _secret_id(self) -> bytes:
+        # Of another derivation than the key itself: it identifies, and tells nothing.
+        return prg.derive(self._circuit.secret, "ckks key id", self.offer.digest)[:16]
 
     def _make(self, secret: bytes | None, workers: int) -> ClientCircuit:
         if isinstance(self._plan.circuit, Linear):
@@ -226,6 +232,8 @@ class InferenceClient(Role):
             query, _ = self._read(request, circuit.QUERY, self.name, self.offer.server)
             self._pending[query.request] = query.rows
         answer, payload = self._read(data, circuit.ANSWER, self.offer.server, self.name)
+        if request is not None and answer.request != query.request:
+            raise RemoteProtocolError(self.offer.server, "answers another request than the given")
         # Once, whatever comes of it: whether an answer is refused depends on the key.
         rows = self._pending.pop(answer.request, None)
         if rows is None:
@@ -256,7 +264,13 @@ class InferenceClient(Role):
         return wire.decode_body(body, kind)
 
     def to_json(self) -> str:
-        """Return the secrets as JSON, to be kept where nobody else reads."""
+        """Return the secrets as JSON, to be kept where nobody else reads.
+
+        Raises:
+            LocalProtocolError: It was aborted.
+        """
+        if self.state is State.ABORTED:
+            raise LocalProtocolError(f"{self.name}: was aborted, and its keys were dropped")
         facts = KeyFile(
             _FORMAT,
             1,
@@ -292,5 +306,5 @@ class InferenceClient(Role):
         )
 
     def _drop(self) -> None:
-        del self._circuit
+        self.__dict__.pop("_circuit", None)
         self._pending.clear()

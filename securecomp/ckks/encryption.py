@@ -35,6 +35,11 @@ Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 
+def public_noise(degree: int) -> int:
+    """Return what the noise of a public-key encryption stays within: |e u + e_1 s + e_0|."""
+    return kernels.NOISE_BOUND * (2 * degree + 1)
+
+
 def polynomials(ring: Ring, count: int) -> Polynomials:
     """Return room for polynomials, shape (L, count, N), with arbitrary contents."""
     return buffers.residues(ring.levels * count * ring.degree).reshape(

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.ckks import inputs
 from securecomp.ckks.client import InferenceClient, Predictions
 from securecomp.ckks.model import Bounds, LogisticModel, labels
 from securecomp.ckks.owner import ModelOwner
@@ -145,11 +146,11 @@ class EncryptedLogisticRegression:
         return np.concatenate([part.labels for part in self._predict(X)])
 
     def _predict(self, table: Any) -> Iterator[Predictions]:
-        rows = len(table) if hasattr(table, "__len__") else table.shape[0]
+        # All rows are checked before any is sent.
+        rows = inputs.rows(table, self.plan_, one_request=False)
         most = self.plan_.rows_per_request
-        for start in range(0, max(rows, 1), most):
-            part = table[start : start + most] if rows > most else table
-            request = self.client_.encrypt(part)
+        for start in range(0, len(rows), most):
+            request = self.client_.encrypt(rows[start : start + most])
             answer = self.server_.predict(request)
             predictions = self.client_.decrypt(answer)
             self.traffic_.requests += 1

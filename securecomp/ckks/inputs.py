@@ -5,6 +5,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from securecomp.ckks import kernels
 from securecomp.ckks.plan import Plan
@@ -13,7 +14,7 @@ from securecomp.errors import ParameterError, RangeError
 Floats = npt.NDArray[np.float64]
 
 
-def rows(table: Any, plan: Plan, first: int = 1) -> Floats:
+def rows(table: Any, plan: Plan, first: int = 1, one_request: bool = True) -> Floats:
     """Return a table's features as numbers, shape (n, d).
 
     Args:
@@ -21,6 +22,7 @@ def rows(table: Any, plan: Plan, first: int = 1) -> Floats:
             or an array of shape (n, d) in their order.
         plan: Says which features, and what bounds their values.
         first: Number of the first row, for errors; they count from 1.
+        one_request: Refuse more rows than a request has.
 
     Raises:
         ParameterError: A missing feature, text, an empty cell, another shape, no or too many rows.
@@ -32,12 +34,12 @@ def rows(table: Any, plan: Plan, first: int = 1) -> Floats:
             f"the rows have shape {array.shape}; expected (n, {len(plan.features)}), "
             "one column a feature"
         )
-    most = plan.rows_per_request
-    if not 1 <= len(array) <= most:
+    if not len(array):
+        raise ParameterError("there is no row to predict")
+    if one_request and len(array) > plan.rows_per_request:
         raise ParameterError(
-            f"{len(array):,} rows; a request has 1 to {most:,}, so split what has more"
-            if len(array)
-            else "there is no row to predict"
+            f"{len(array):,} rows; a request has 1 to {plan.rows_per_request:,}, so split what "
+            "has more"
         )
     bounds = np.array(plan.bounds)
     # Also false for NaN.
@@ -55,9 +57,16 @@ def rows(table: Any, plan: Plan, first: int = 1) -> Floats:
 
 
 def _array(table: Any, plan: Plan, first: int) -> Floats:
-    if not hasattr(table, "columns") and not hasattr(table, "column_names"):
-        return _numbers(table, "the rows", first)
-    frame = nw.from_native(table, eager_only=True)
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    try:
+        frame = nw.from_native(table, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise ParameterError("the table has a column twice; drop one of them") from None
+    if isinstance(frame, nw.LazyFrame):
+        raise ParameterError("the table is not loaded yet; collect it first")
+    if not isinstance(frame, nw.DataFrame):
+        return _numbers(table, plan.features, first)
     missing = [name for name in plan.features if name not in frame.columns]
     if missing:
         known = ", ".join(map(str, frame.columns[:20]))
@@ -77,7 +86,7 @@ def _array(table: Any, plan: Plan, first: int) -> Floats:
                 if row
                 else f"feature {name!r}: holds {column.dtype}, not numbers; correct or encode it"
             )
-        columns.append(_numbers(column.to_numpy(), f"feature {name!r}", first))
+        columns.append(_numbers(column.to_numpy(), (name,), first))
     return np.column_stack(columns)
 
 
@@ -91,7 +100,8 @@ def _first_text(column: Any) -> int:
     return 0
 
 
-def _numbers(values: Any, what: str, first: int) -> Floats:
+def _numbers(values: Any, features: tuple[str, ...], first: int) -> Floats:
+    what = f"feature {features[0]!r}" if len(features) == 1 else "the rows"
     if hasattr(values, "toarray"):  # scipy's sparse matrices
         values = values.toarray()
     try:
@@ -99,18 +109,21 @@ def _numbers(values: Any, what: str, first: int) -> Floats:
     except ValueError:
         raise ParameterError(f"{what}: rows differ in length") from None
     if array.dtype == object:
-        array = _plain(array, what, first)
+        array = _plain(array, what, features, first)
     if array.dtype.kind not in "biuf":
         raise ParameterError(f"{what}: expected numbers, not {array.dtype}")
     return array.astype(np.float64, copy=False)
 
 
-def _plain(array: npt.NDArray[np.object_], what: str, first: int) -> npt.NDArray[Any]:
+def _plain(
+    array: npt.NDArray[np.object_], what: str, features: tuple[str, ...], first: int
+) -> npt.NDArray[Any]:
     """Return Python's numbers, of any kind, as floats."""
     for place, value in np.ndenumerate(array):
         if isinstance(value, str | bytes) or value is None:
-            where = f", row {place[0] + first}" if place else ""
-            raise ParameterError(f"{what}{where}: is {value!r}, not a number")
+            column = features[min(place[-1] if len(place) > 1 else 0, len(features) - 1)]
+            where = f"feature {column!r}, row {place[0] + first}" if place else what
+            raise ParameterError(f"{where}: is not a number; correct it, or drop the row")
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):

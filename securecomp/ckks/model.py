@@ -194,24 +194,35 @@ def winners(logits: Floats, link: Link, middle: float = 0.0) -> npt.NDArray[np.i
 
 def _split(fitted: Any) -> tuple[list[Any], Any]:
     """Return the scalers and the classifier."""
-    if hasattr(fitted, "best_estimator_"):
-        fitted = fitted.best_estimator_
+    search = hasattr(fitted, "refit") and hasattr(fitted, "estimator")
+    if search and not hasattr(fitted, "best_estimator_"):
+        raise ParameterError(
+            f"this {type(fitted).__name__} is not fitted, or without refit; call fit first"
+        )
+    fitted = getattr(fitted, "best_estimator_", fitted)
     if not hasattr(fitted, "steps"):
         return [], fitted
-    steps = [step for _, step in fitted.steps if step is not None and step != "passthrough"]
-    if not steps:
-        raise ParameterError("the pipeline has no classifier")
-    flat: list[Any] = []
-    for step in steps[:-1]:
-        inner, last = _split(step)
-        flat += [*inner, last]
-    inner, classifier = _split(steps[-1])
-    return [*flat, *inner], classifier
+    *scalers, last = [step for _, step in fitted.steps]
+    if last is None or last == "passthrough":
+        raise ParameterError("the pipeline has no classifier at its end")
+    inner, classifier = _split(last)
+    return [*chain.from_iterable(map(_scalers, scalers)), *inner], classifier
+
+
+def _scalers(step: Any) -> list[Any]:
+    """Return the scalers of a step that may be a pipeline itself."""
+    if step is None or step == "passthrough":
+        return []
+    if not hasattr(step, "steps"):
+        return [step]
+    return [*chain.from_iterable(_scalers(inner) for _, inner in step.steps)]
 
 
 def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
     name = type(classifier).__name__
-    if name == "OneVsRestClassifier" and hasattr(classifier, "estimators_"):
+    if name == "OneVsRestClassifier":
+        if not hasattr(classifier, "estimators_"):
+            raise ParameterError("this OneVsRestClassifier is not fitted; call fit first")
         if getattr(classifier, "multilabel_", False):
             raise ParameterError("a multi-label model has no single class a row; split it")
         parts = [_linear(estimator) for estimator in classifier.estimators_]
@@ -232,9 +243,20 @@ def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
     weights = classifier.coef_
     weights = np.asarray(weights.toarray() if hasattr(weights, "toarray") else weights, float)
     intercepts = np.broadcast_to(np.asarray(classifier.intercept_, float), weights.shape[:1])
+    multi_class = getattr(classifier, "multi_class", "")
     if len(classifier.classes_) == 2:
+        if multi_class == "multinomial":
+            raise ParameterError(
+                'multi_class="multinomial" with two classes has probabilities of twice its '
+                "decisions; fit without it"
+            )
         return weights, intercepts, "sigmoid"
-    ovr = name == "SGDClassifier" or getattr(classifier, "multi_class", "") == "ovr"
+    ovr = (
+        name == "SGDClassifier"
+        or multi_class == "ovr"
+        # before scikit-learn 1.8 this solver knew nothing else
+        or getattr(classifier, "solver", "") == "liblinear"
+    )
     return weights, intercepts, "ovr" if ovr else "softmax"
 
 
@@ -250,9 +272,9 @@ def _affine(step: Any, count: int) -> tuple[Floats, Floats, Floats]:
         )
     if not hasattr(step, "n_features_in_"):
         raise ParameterError(f"the pipeline's {name} is not fitted; call fit first")
+    if getattr(step, "clip", False):
+        raise ParameterError(f"{name}(clip=True) is not linear; use clip=False")
     if name == "MinMaxScaler":
-        if step.clip:
-            raise ParameterError("MinMaxScaler(clip=True) is not linear; use clip=False")
         reach = 2 * np.maximum(np.abs(step.data_min_), np.abs(step.data_max_))
         return step.scale_, step.min_, np.where(reach > 0, reach, np.nan)
     if name == "MaxAbsScaler":

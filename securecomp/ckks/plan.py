@@ -13,6 +13,7 @@ import msgspec
 from securecomp import wire
 from securecomp.ckks import kernels, minimax, security, sigmoidplan
 from securecomp.ckks.chain import Chain
+from securecomp.ckks.encryption import public_noise
 from securecomp.ckks.layout import Section, sections
 from securecomp.ckks.model import Label, Link, check_classes
 from securecomp.ckks.ring import Ring, ring
@@ -218,10 +219,21 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def _check_hiding(self, c: Linear) -> None:
         if self.protect_model and not (c.flood_bits and 1 <= self.max_rows <= len(self.features)):
             raise ParameterError("a protected model's plan floods noise and limits rows")
+        if self.model == "encrypted" and (self.protect_model or self.shareable_rows):
+            raise ParameterError("an encrypted model's results are for the client, and show it")
         if bool(self.shareable_rows) != bool(c.release_bits):
             raise ParameterError("a plan has noise for results exactly if they may be shared")
-        if math.prod(c.primes) < 1 << (c.scale_bits + 1):
-            raise ParameterError("the plan's modulus holds no logit")
+        if math.prod(c.primes) <= 2 * int((self.logit_bound + 1) * (1 << c.scale_bits)):
+            raise ParameterError("the plan's modulus does not hold its largest logit")
+        # What every model of so many features leaves, whatever its weights.
+        if self.error * (1 + 1e-9) < self.inputs / 2 / 2.0**c.weight_bits:
+            raise ParameterError("the plan's error is less than its digits leave")
+        for bits, rows, noise in (
+            (c.flood_bits, self.max_rows * self.protect_model, public_noise(c.degree)),
+            (c.release_bits, self.shareable_rows, 1),
+        ):
+            if noise * rows * self.outputs << security.HIDING_BITS > 2 << bits:
+                raise ParameterError("the plan's noise hides less than it says")
 
     @property
     def outputs(self) -> int:
@@ -325,12 +337,25 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def largest_body(self) -> int:
         """Bytes that no message's body passes."""
         if isinstance(self.circuit, Linear):
-            residues = max(*self.sizes(self.rows_per_request), self.weight_residues)
+            residues = max(*self._most_residues(), self.weight_residues)
             return wire.packed_size(residues, self.circuit.bits) + _SLACK
         # Compression may fail to compress: whole words instead of bits.
         return 4 * int(sum(self.bytes_per_row(self.rows_per_request)) * self.rows_per_request) + (
             _SLACK
         )
+
+    def _most_residues(self) -> tuple[int, int]:
+        """Return the most that `sizes` returns for any number of rows up to the most."""
+        c, most = self.linear, self.rows_per_request
+        if self.protect_model:
+            return self.sizes(most)
+        # Rows that do not fill a column go by rows only if that takes fewer polynomials.
+        terms = -(-self.inputs // c.degree)
+        groups = max(1, (self.inputs + self.outputs - 1) // (terms + self.outputs))
+        whole = (most - 1) // c.degree
+        up = max(self.inputs, groups * terms) + whole * self.inputs
+        down = most + (whole + groups) * (self.components - 1) * c.degree
+        return len(c.primes) * up * c.degree, len(c.primes) * self.outputs * down
 
     def bytes_per_row(self, rows: int) -> tuple[float, float]:
         """Return the bytes of a request and of a reply, by row; the envelopes come on top."""

@@ -26,15 +26,12 @@ from typing import Literal, NamedTuple
 
 from securecomp.ckks import kernels, minimax, security, sigmoidplan
 from securecomp.ckks import ring as rings
+from securecomp.ckks.encryption import public_noise
 from securecomp.ckks.model import LogisticModel
 from securecomp.ckks.plan import MAX_FEATURES, Linear, Plan, Sigmoid
 from securecomp.errors import ParameterError
 
 Activation = Literal["client", "server"]
-FLOOD_MARGIN = 40
-"""Everything that a protected model's client ever gets is within 2^-40 (statistical distance) of
-what can be computed from its exact logits on the circuit's grid, if it keeps to the protocol; and
-so are all shared results, if the server does."""
 _DEGREES = (2048, 4096, 8192, 16384, 32768)
 _NOISE = kernels.NOISE_BOUND
 _TAIL = 947  # 21 ln(2^65), rounded up: 30.8 squared
@@ -103,13 +100,8 @@ class Scaled:
         weights, _ = self.integers(c, plan.model == "encrypted")
         noise = max(_noise(c, row, plan.model == "encrypted") for row in weights)
         for bits, rows in ((c.flood_bits, plan.max_rows), (c.release_bits, plan.shareable_rows)):
-            if bits and noise * rows * plan.outputs << FLOOD_MARGIN > 2 << bits:
+            if bits and noise * rows * plan.outputs << security.HIDING_BITS > 2 << bits:
                 raise ParameterError("the plan's noise hides less than it says; plan again")
-
-
-def _public_noise(degree: int) -> int:
-    """Return the noise of a public-key encryption: |e u + e_1 s + e_0|, u and s ternary."""
-    return _NOISE * (2 * degree + 1)
 
 
 def _weighted_noise(total: int, squares: int) -> int:
@@ -123,13 +115,13 @@ def _noise(circuit: Linear, weights: list[int], encrypted: bool) -> int:
     if encrypted:
         noise += len(weights) * _product_noise(circuit.degree, circuit.input_bits)
     if circuit.flood_bits:
-        noise += _public_noise(circuit.degree)
+        noise += public_noise(circuit.degree)
     return noise
 
 
 def _product_noise(degree: int, input_bits: int) -> int:
     """Return the noise of one product with an encrypted weight, beside the value's own."""
-    return degree * _public_noise(degree) * ((1 << input_bits) + _NOISE)
+    return degree * public_noise(degree) * ((1 << input_bits) + _NOISE)
 
 
 def plan(
@@ -203,7 +195,7 @@ def plan(
     for degree in _DEGREES:
         # Rounding the result takes the other half.
         hidden = (limit if protect_model else 0, shareable_rows)
-        circuit = _circuit(scaled, degree, precision / 2, hidden, encrypted)
+        circuit = _circuit(scaled, degree, precision / 2, logit_bits, hidden, encrypted)
         if circuit is None:
             continue
         return Plan(
@@ -277,13 +269,18 @@ def _sigmoid_plan(
 
 
 def _circuit(
-    scaled: Scaled, degree: int, budget: float, hidden: tuple[int, int], encrypted: bool
+    scaled: Scaled,
+    degree: int,
+    budget: float,
+    logit_bits: int,
+    hidden: tuple[int, int],
+    encrypted: bool,
 ) -> Linear | None:
     """Return the circuit of the smallest modulus in a ring of this degree, None if none fits."""
     best: _Digits | None = None
     least_b = max(0, power_above(len(scaled.weights[0]) / 2 / budget))
     if encrypted:
-        least_b += power_above(2 * degree * _public_noise(degree))
+        least_b += power_above(2 * degree * public_noise(degree))
     for b in range(least_b, least_b + 4):
         for a in range(1, _MOST_INPUT_BITS + 1):
             found = _digits(scaled, degree, budget, hidden, encrypted, a, b)
@@ -292,7 +289,8 @@ def _circuit(
     if best is None:
         return None
     # Both signs, and room for every error in the worst case.
-    least = math.ceil(2 * ((scaled.logit + 1) * (1 << best.scale) + Fraction(best.worst)))
+    largest = (1 << best.scale) * (Fraction(2) ** logit_bits + 1)
+    least = math.ceil(2 * (largest + Fraction(best.worst)))
     levels = -(-least.bit_length() // kernels.MAX_BITS)
     bits = max(-(-least.bit_length() // levels), best.a + 2, 25)
     while levels * bits <= security.LARGEST[degree] and bits <= kernels.MAX_BITS:
@@ -351,9 +349,9 @@ def _digits(
         product = inputs * _product_noise(degree, a)
         noise, worst = noise + product, worst + product
     if hidden[0]:
-        noise, worst = noise + _public_noise(degree), worst + _public_noise(degree)
+        noise, worst = noise + public_noise(degree), worst + public_noise(degree)
     flood, release = (
-        FLOOD_MARGIN + power_above(noise * rows * len(scaled.weights)) if rows else 0
+        security.HIDING_BITS + power_above(noise * rows * len(scaled.weights)) if rows else 0
         for rows in hidden
     )
     hiding = sum(2.0**bits for bits in (flood, release) if bits)

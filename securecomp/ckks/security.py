@@ -16,6 +16,9 @@ _GUIDELINES_2024 = {1024: 26, 2048: 53, 4096: 106, 8192: 214, 16384: 430, 32768:
 LARGEST = {n: min(bits, _GUIDELINES_2024[n]) for n, bits in _STANDARD_2018.items()}
 """Largest bit length of the modulus (with any prime that only keys use), by ring degree."""
 
+HIDING_BITS = 40
+"""What is flooded with noise is within 2^-40 (statistical distance) of something simulated."""
+
 
 def check(degree: int, modulus: int) -> None:
     """Refuse a ring that does not reach 128-bit security.

@@ -257,7 +257,12 @@ class InferenceServer(Role):
         """Return the server's key and offer as JSON, to be kept where nobody else reads.
 
         The model is not in it.
+
+        Raises:
+            LocalProtocolError: It was aborted.
         """
+        if self.state is State.ABORTED:
+            raise LocalProtocolError(f"{self.name}: was aborted, and its keys were dropped")
         facts = _ServerFile(_FORMAT, 1, self._identity.export(), self.offer)
         return msgspec.json.encode(facts).decode()
 
@@ -286,5 +291,5 @@ class InferenceServer(Role):
         return cls(facts.offer, identity, model, ledger=ledger, workers=workers)
 
     def _drop(self) -> None:
-        del self._circuit
+        self.__dict__.pop("_circuit", None)
         self._clients.clear()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse
-from ckks.parties import Parties, bug, linear_model, stream, table
+from ckks.parties import Parties, linear_model, stream, table
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -161,7 +161,6 @@ class TestLargeTables:
         assert np.abs(got - linear_model(1).logits(x)[:, 0]).max() <= 1e-2
         assert ours.traffic_.requests - before == -(-rows // MAX_ROWS)
 
-    @bug("a table of several requests is checked a part at a time: rows before a bad one are sent")
     def test_nothing_is_encrypted_if_a_late_row_is_bad(self, ours):
         x = table(MAX_ROWS + 2, 1)
         x[-1] = np.nan
@@ -170,7 +169,6 @@ class TestLargeTables:
             ours.predict(x)
         assert ours.traffic_.sent == before
 
-    @bug("a bad row of a table of several requests is named by its number in the part")
     def test_a_late_row_has_its_own_number(self, ours):
         x = table(MAX_ROWS + 2, 1)
         x[-1] = np.nan
@@ -178,7 +176,6 @@ class TestLargeTables:
             ours.predict(x)
 
 
-@bug("len() of a sparse matrix is refused by scipy, and with it the whole table")
 @pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
 def test_sparse_rows(kind):
     ours = EncryptedLogisticRegression(linear_model(), entropy=stream("sparse"))

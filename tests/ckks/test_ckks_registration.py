@@ -290,7 +290,6 @@ class TestKeyFiles:
         with pytest.raises((DecodeError, KeyMismatchError)):
             InferenceClient.from_json(self.changed(here, **change))
 
-    @bug("a key file whose secret is not that of its registration is taken, and reads nonsense")
     def test_of_another_secret(self, here):
         secret = json.loads(here.clients["bob"].to_json())["secret"]
         with pytest.raises((KeyMismatchError, DecodeError)):

@@ -308,13 +308,11 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="no classifier"):
             LogisticModel.from_sklearn(Pipeline([("a", "passthrough")]))
 
-    @bug("MaxAbsScaler(clip=True) is folded as if it did not clip: other predictions")
     def test_a_scaler_that_clips(self):
         estimator = fitted(scaled(lr(), MaxAbsScaler(clip=True)), THREE)
         with pytest.raises(ParameterError, match="not linear"):
             LogisticModel.from_sklearn(estimator)
 
-    @bug("an estimator around others that is not fitted is said to be no logistic regression")
     @pytest.mark.parametrize(
         "estimator", [OneVsRestClassifier(lr()), GridSearchCV(lr(), {"C": [1]})]
     )
@@ -322,7 +320,6 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="not fitted"):
             LogisticModel.from_sklearn(estimator)
 
-    @bug("a pipeline of steps that do nothing, inside of another, is taken for the classifier")
     def test_a_step_that_is_a_pipeline_of_nothing(self):
         inner = Pipeline([("nothing", "passthrough")])
         check(make_pipeline(inner, lr()).fit(*THREE), THREE[0])
@@ -349,12 +346,10 @@ class TestOlderReleases:
     def test_one_against_the_rest(self, solver):
         assert self.link(3, multi_class="ovr", solver=solver) == "ovr"
 
-    @bug("liblinear fits one against the rest unless told otherwise; taken for a softmax")
     @pytest.mark.parametrize("multi_class", ["auto", "deprecated"])
     def test_liblinear(self, multi_class):
         assert self.link(3, multi_class=multi_class, solver="liblinear") == "ovr"
 
-    @bug("two classes and multi_class='multinomial': scikit-learn's logit is twice the decision")
     def test_multinomial_of_two(self):
         """Refused, or with weights of twice the size."""
         facts = {

@@ -4,7 +4,7 @@ import copy
 import pickle
 
 import pytest
-from ckks.parties import Parties, bug, table
+from ckks.parties import Parties, table
 
 from securecomp.ckks import InferenceClient, InferenceServer, ModelOwner
 from securecomp.errors import LocalProtocolError, SecureCompError
@@ -97,7 +97,6 @@ def test_abort_is_allowed_in_every_state_and_final(kind, state):
                 getattr(it, event)(*CALLS[k, event])
 
 
-@bug("a second abort() raises AttributeError")
 @pytest.mark.parametrize("kind", TABLES, ids=lambda k: k.__name__)
 def test_abort_when_aborted(kind):
     it = role(Parties(), kind)
@@ -162,7 +161,6 @@ class TestWhatStoppingDrops:
         assert weights not in left
 
 
-@bug("after abort() a client's key file raises AttributeError instead of saying why")
 def test_no_key_file_of_a_dropped_key():
     client = Parties().ann
     client.abort()
