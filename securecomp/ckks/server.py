@@ -40,6 +40,9 @@ class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     identity: bytes
     offer: Offer
 
+    def __repr__(self) -> str:
+        return f"_ServerFile({self.offer.server!r})"
+
 
 @dataclass(frozen=True, slots=True)
 class _Client:

@@ -211,7 +211,6 @@ class TestServerFiles:
         with pytest.raises(DecodeError):
             InferenceServer.from_json(json.dumps(facts), parties.model)
 
-    @bug("a server's key shows in the repr of its file")
     def test_no_secret_in_a_repr(self):
         parties = Parties()
         file = msgspec.json.decode(parties.server.to_json(), type=server._ServerFile)
