@@ -125,6 +125,14 @@ class TestTheLargestMessage:
         needed, most = self.largest(features, outputs)
         assert needed + 1000 < most < needed * 1.01 + 5000
 
+    def test_an_answer_to_nearly_the_most_rows(self):
+        here = Parties(linear_model(8, 5))
+        n = here.ring.degree
+        rows = max(range(MAX_ROWS - n, MAX_ROWS + 1), key=lambda rows: here.plan.sizes(rows)[1])
+        x = table(rows, 8)
+        got = here.ask(x).logits
+        assert np.abs(got - here.model.logits(x)).max() <= 1e-4
+
     @pytest.mark.parametrize(("features", "outputs"), [(15, 10), (8, 5)])
     def test_with_many_classes_neither(self, features, outputs):
         needed, most = self.largest(features, outputs)

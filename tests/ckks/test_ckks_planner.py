@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 
-import msgspec
 import numpy as np
 import pytest
 from ckks.parties import Parties, linear_model
@@ -12,10 +11,17 @@ from hypothesis import strategies as st
 
 from securecomp.ckks import LogisticModel, inputs, planner
 from securecomp.ckks.logits import integers
+from securecomp.ckks.plan import MAX_FEATURES
 from securecomp.ckks.planner import power_above
 from securecomp.errors import ParameterError
 
-KINDS = {"plain": {}, "protected": {"protect_model": True}, "encrypted": {"encrypted": True}}
+KINDS = {
+    "plain": {},
+    "protected": {"protect_model": True},
+    "encrypted": {"encrypted": True},
+    "shareable": {"shareable_rows": 1000},
+    "protected and shareable": {"protect_model": True, "shareable_rows": 7},
+}
 NOISE = 21
 
 
@@ -51,13 +57,6 @@ def models(draw, most=12):
     )
 
 
-def tame(model, kind):
-    """An encrypted model without intercepts: with them `TestRefusals` shows what goes wrong."""
-    if kind != "encrypted":
-        return model
-    return msgspec.structs.replace(model, intercepts=(0.0,) * len(model.intercepts))
-
-
 def planned(model, precision, kind):
     try:
         return planner.plan(model, precision=precision, **KINDS[kind])
@@ -84,7 +83,7 @@ def exact_logit(model, row, k):
 
 
 def noise_of(plan, weights):
-    """The reply's noise at its worst: each e_j at 21, and the same for the product's."""
+    """(the reply's own noise at its worst, each e_j at 21; what hides it)."""
     c, n = plan.circuit, plan.circuit.degree
     total = sum(map(abs, weights))
     fresh = min(NOISE * total, math.isqrt(947 * sum(w * w for w in weights)) + 1)
@@ -92,16 +91,15 @@ def noise_of(plan, weights):
     if plan.model == "encrypted":
         fresh += len(weights) * n * public * (2**c.input_bits + NOISE)
     if plan.protect_model:
-        fresh += public + 2**c.flood_bits
-    return fresh
+        fresh += public
+    return fresh, sum(2**bits for bits in (c.flood_bits, c.release_bits) if bits)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(model=models(), digits=st.integers(1, 9), seed=st.integers(0, 2**32))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_the_error_is_what_the_plan_says(kind, model, digits, seed):
     """Integers in place of ciphertexts, with the largest noise: rounded, it is still within."""
-    model = tame(model, kind)
     plan = planned(model, 10.0**-digits, kind)
     c = plan.circuit
     weights, intercepts = integers(model, plan)
@@ -117,10 +115,11 @@ def test_the_error_is_what_the_plan_says(kind, model, digits, seed):
             sign = 1 if logit >= 0 else -1
             whole = sum(x * w for x, w in zip(number, weights[k], strict=True)) << c.lift_bits
             whole += intercepts[k]
-            assert 2 * (abs(whole) + noise_of(plan, weights[k])) < modulus
+            most = sum(noise_of(plan, weights[k]))
+            assert 2 * (abs(whole) + most) < modulus
             # the certain bound on the noise, larger than the likely one, does not wrap either
             assert 2 * (abs(whole) + NOISE * sum(map(abs, weights[k]))) < modulus
-            for noise in (noise_of(plan, weights[k]), -sign * noise_of(plan, weights[k])):
+            for noise in (most, -sign * most):
                 got = (whole + noise) / scale
                 assert abs(got - logit) <= Fraction(plan.error)
                 rounded = Fraction(float(np.round(float(got), plan.decimals)))
@@ -132,9 +131,8 @@ def test_the_error_is_what_the_plan_says(kind, model, digits, seed):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(model=models(), digits=st.integers(1, 12))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_what_a_plan_promises(kind, model, digits):
-    model = tame(model, kind)
     plan = planned(model, 10.0**-digits, kind)
     assert plan.precision == 10.0**-digits
     assert 0 < plan.error <= plan.precision * (0.5 + 1e-6)
@@ -143,19 +141,24 @@ def test_what_a_plan_promises(kind, model, digits):
     for planned_bound, bound in zip(plan.bounds, model.bounds, strict=True):
         assert bound <= planned_bound < 2 * bound
         assert math.frexp(planned_bound)[0] == 0.5
-    assert plan.circuit.lift_bits == 0 or kind == "protected"
-    assert (plan.circuit.flood_bits > 0) == (kind == "protected")
-    assert plan.protect_model == (kind == "protected")
-    assert plan.max_rows == (len(model.features) if kind == "protected" else 0)
+    c, protected = plan.circuit, "protected" in kind
+    assert c.lift_bits == 0 or kind not in ("plain", "encrypted")
+    assert (c.flood_bits > 0) == plan.protect_model == protected
+    assert (c.release_bits > 0) == ("shareable" in kind)
+    assert plan.max_rows == (len(model.features) if protected else 0)
+    assert plan.shareable_rows == KINDS[kind].get("shareable_rows", 0)
     assert plan.model == ("encrypted" if kind == "encrypted" else "plain")
-    if kind == "protected":
-        weights, _ = integers(model, plan)
-        noise = max(noise_of(plan, w) for w in weights) - 2**plan.circuit.flood_bits
-        assert noise * plan.max_rows * plan.outputs * 2**40 <= 2**plan.circuit.flood_bits
+    # what hides the noise of so many numbers is 2^40 of all of it: the distance is below 2^-40
+    weights, _ = integers(model, plan)
+    noise = max(noise_of(plan, w)[0] for w in weights)
+    for bits, rows in ((c.flood_bits, plan.max_rows), (c.release_bits, plan.shareable_rows)):
+        assert not bits or noise * rows * plan.outputs * 2**40 <= 2 * 2**bits
 
 
-@pytest.mark.parametrize("features", [1, 3, 2049])
-@pytest.mark.parametrize("precision", [0.5, 1e-4, 1e-9])
+@pytest.mark.parametrize(
+    ("features", "precision"),
+    [(1, 0.5), (1, 1e-4), (1, 1e-12), (3, 0.5), (3, 1e-4), (3, 1e-9), (2049, 1e-4)],
+)
 def test_real_answers_are_within_the_precision(features, precision):
     """One feature, constant ones, more than fit a polynomial; corners; equal with fractions."""
     model = linear_model(features, scale=3.0 / features, bound=7.0)
@@ -211,6 +214,10 @@ class TestRefusals:
 
     def test_a_limit_without_protection(self):
         assert planner.plan(linear_model(), max_rows=10**6).max_rows == 10**6
+
+    def test_more_features_than_a_plan_has(self):
+        with pytest.raises(ParameterError, match="65,537 features; there are at most 65,536"):
+            planner.plan(linear_model(MAX_FEATURES + 1))
 
     def test_protected_and_encrypted(self):
         with pytest.raises(ParameterError, match="a third part, which no flooding hides"):

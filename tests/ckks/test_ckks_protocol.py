@@ -58,7 +58,7 @@ class TestEndToEnd:
     @pytest.mark.parametrize(
         "choice",
         [
-            {},
+            pytest.param({}, marks=pytest.mark.slow),
             pytest.param({"protect_model": True}, marks=pytest.mark.slow),
             pytest.param({"encrypted": True}, marks=pytest.mark.slow),
         ],

@@ -49,7 +49,7 @@ def test_a_circuit_beyond_the_tables_is_refused(degree, bits, count):
     precision=st.floats(-12, -0.1),
     kind=st.sampled_from([{}, {"protect_model": True}, {"encrypted": True}]),
 )
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_no_plan_is_beyond_them(features, outputs, scale, precision, kind):
     model = linear_model(features, outputs, scale=10**scale)
     try:

@@ -28,6 +28,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
 from securecomp.ckks import LogisticModel
 from securecomp.ckks.model import probabilities, winners
@@ -36,6 +37,13 @@ from securecomp.errors import ParameterError
 TWO = load_breast_cancer(return_X_y=True)
 THREE = load_iris(return_X_y=True)
 TEN = tuple(a[:600] for a in load_digits(return_X_y=True))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """So small a matrix is slower with several threads than with one."""
+    with threadpool_limits(1):
+        yield
 
 
 def lr(**choices):
@@ -267,6 +275,18 @@ class TestRefusals:
     def test_no_logistic_model(self, estimator, reason):
         with pytest.raises(ParameterError, match=reason):
             LogisticModel.from_sklearn(fitted(estimator, THREE))
+
+    def test_a_scaler_that_is_not_fitted(self):
+        estimator = fitted(scaled(lr()), THREE)
+        estimator.steps[0] = ("scaler", StandardScaler())
+        with pytest.raises(ParameterError, match="pipeline's StandardScaler is not fitted"):
+            LogisticModel.from_sklearn(estimator)
+
+    def test_a_label_that_is_none(self):
+        estimator = fitted(lr(), THREE)
+        estimator.classes_ = np.array([None, 1, 2], object)
+        with pytest.raises(ParameterError, match="a class is a number or text, not None"):
+            LogisticModel.from_sklearn(estimator)
 
     @pytest.mark.parametrize("estimator", [lr(), sgd(), scaled(lr())])
     def test_not_fitted(self, estimator):
