@@ -296,10 +296,14 @@ class InferenceClient(Role):
             raise DecodeError(f"not a client's key: {error}") from None
         if facts.format != _FORMAT or facts.version != 1:
             raise DecodeError(f"not a {_FORMAT} of version 1")
+        try:
+            identity = Identity(facts.identity)
+        except KeyMismatchError as error:
+            raise DecodeError(f"not a client's key: {error}") from None
         return cls(
             facts.offer,
             facts.name,
-            Identity(facts.identity),
+            identity,
             facts.secret,
             facts.registration,
             workers=workers,

@@ -290,7 +290,10 @@ class InferenceServer(Role):
             raise DecodeError(f"not a server's key: {error}") from None
         if facts.format != _FORMAT or facts.version != 1:
             raise DecodeError(f"not a {_FORMAT} of version 1")
-        identity = Identity(facts.identity)
+        try:
+            identity = Identity(facts.identity)
+        except KeyMismatchError as error:
+            raise DecodeError(f"not a server's key: {error}") from None
         return cls(facts.offer, identity, model, ledger=ledger, workers=workers)
 
     def _drop(self) -> None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 import pytest
-from ckks.parties import Parties, bug, linear_model, stream, table
+from ckks.parties import Parties, linear_model, stream, table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -204,7 +204,6 @@ class TestServerFiles:
         with pytest.raises(ParameterError, match="other features or classes"):
             InferenceServer.from_json(json.dumps(facts), linear_model(4))
 
-    @bug("a server's file with a key of another length raises an error that is not documented")
     def test_a_key_of_another_length(self):
         parties = Parties()
         facts = json.loads(parties.server.to_json()) | {"identity": "AAAA"}
