@@ -289,7 +289,7 @@ def _affine(step: Any, count: int) -> tuple[Floats, Floats, Floats]:
         return factor, zeros, unknown
     deviation = np.sqrt(step.var_) if step.var_ is not None else np.nan
     reach = np.abs(step.mean_) + _SPREAD * deviation
-    return factor, -centre * factor, np.where(reach > 0, reach, 1.0)
+    return factor, -centre * factor, np.where(reach == 0, 1.0, reach)
 
 
 def _names(first: Any, count: int) -> tuple[str, ...]:

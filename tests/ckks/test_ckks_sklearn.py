@@ -4,7 +4,6 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse
-from ckks.parties import bug
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
@@ -197,10 +196,7 @@ class TestBounds:
         "choice",
         [
             {"with_mean": False},
-            pytest.param(
-                {"with_std": False},
-                marks=bug("StandardScaler(with_std=False): bounds of 1, whatever the values are"),
-            ),
+            {"with_std": False},
         ],
         ids=str,
     )
