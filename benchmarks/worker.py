@@ -37,7 +37,9 @@ def measure(case: Case, quick: bool) -> Row:
         return row | {"failure": f"wrong result: {error}"}
     except Exception as error:  # the other cases go on
         return row | {"failure": f"{type(error).__name__}: {error}"}
-    row |= _timed(samples) | {"elsewhere": elsewhere.cores()}
+    # A job of several processes is no noise of other work.
+    busy = elsewhere.cores() if job.sizes.get("cores", 1) == 1 else None
+    row |= _timed(samples) | {"elsewhere": busy}
     if not quick:
         row["targets"] = [_judged(row, t) for t in (case.target, *case.more) if t is not None]
     return row

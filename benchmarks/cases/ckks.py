@@ -1,10 +1,13 @@
 """Encrypted inference: client and server apart, from bytes to bytes, by rows and by features."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks import aes
 from benchmarks.job import Case, Cost, Job, Target, WrongResultError
@@ -16,7 +19,7 @@ FEATURES = 30
 BATCH = 4096
 NOTE = (
     "From bytes to bytes: packing, sealing, verifying and reading are in the time. Plaintext: "
-    "numpy's matrix-vector product of the same batch."
+    "numpy's matrix-vector product of the same rows. All on one core, or a process on each of two."
 )
 
 
@@ -49,6 +52,8 @@ class Parties:
         **plan: Any,
     ) -> "Parties":
         """Draw a model and rows, and make both sides."""
+        # numpy on one core as well; and BLAS's threads would spin while others are timed.
+        threadpool_limits(1)
         rng = np.random.default_rng(0)
         weights = rng.normal(0, 0.5, features) * np.sqrt(FEATURES / features)
         model = LogisticModel(
@@ -88,68 +93,104 @@ class Parties:
         return error
 
     def job(
-        self, secure: Callable[[], Any], read: Callable[[Any], np.ndarray], cost: Any, **more: Any
+        self,
+        secure: Callable[[], Any],
+        read: Callable[[Any], np.ndarray],
+        cost: Callable[[Any], Cost],
+        *,
+        cores: int = 1,
+        floors: Any = None,
+        degree: int = 0,
     ) -> Job:
         """Return a job whose plaintext is numpy's product of the same rows."""
-        weights, out = np.array(self.model.weights[0]), np.empty(len(self.rows))
-        count, features = self.rows.shape
-        sizes = {"elements": count, "rows": count, "features": features}
+        rows, weights = self.rows, np.array(self.model.weights[0])
+        out = np.empty(len(rows))
+        sizes = {"elements": len(rows), "rows": len(rows), "features": rows.shape[1]}
         return Job(
-            sizes=sizes | more.pop("sizes", {}),
-            plain=lambda: np.matmul(self.rows, weights, out=out),
+            sizes=sizes | {"cores": cores} | ({"degree": degree} if degree else {}),
+            plain=lambda: np.matmul(rows, weights, out=out),
             secure=lambda _: secure(),
             check=lambda _, result: self.error(read(result)),
             cost=lambda _, result: cost(result),
+            floors=floors or {},
             note=NOTE,
-            **more,
         )
 
 
-def encrypting(rows: int, workers: int) -> Job:
-    p = Parties.make(rows, workers=workers)
-    return p.job(
-        lambda: p.client.encrypt(p.rows),
-        lambda request: p.read(request, p.server.predict(request)),
-        lambda request: Cost(len(request), len(request), 1, 1),
-        floors=_keystream(p, 2, workers),
-        sizes={"threads": workers},
-    )
+def encrypting(p: Parties) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
+    return lambda: p.client.encrypt(p.rows), lambda r: p.read(r, p.server.predict(r))
 
 
-def predicting(rows: int, workers: int) -> Job:
-    p = Parties.make(rows, workers=workers)
+def predicting(p: Parties) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
     request = p.client.encrypt(p.rows)
-    return p.job(
-        lambda: p.server.predict(request),
-        lambda answer: p.read(request, answer),
-        lambda answer: Cost(len(request), len(request) + len(answer), 2, 2),
-        floors=_keystream(p, 1, workers),
-        sizes={"threads": workers},
-    )
+    return lambda: p.server.predict(request), lambda answer: p.read(request, answer)
 
 
-def _keystream(p: Parties, times: int, workers: int) -> Any:
-    """The masks (and noise) of every ciphertext, as bytes."""
-    residues = p.client.offer.plan.sizes(len(p.rows))[0]
-    return aes.floors(times * workers, 8 * residues // workers, workers)
+def decrypting(p: Parties) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
+    answer = p.server.predict(p.client.encrypt(p.rows))
+    pending = dict(p.client._pending)
 
-
-def decrypting(rows: int, workers: int) -> Job:
-    p = Parties.make(rows, workers=workers)
-    request = p.client.encrypt(p.rows)
-    answer = p.server.predict(request)
-    ((identifier, count),) = p.client._pending.items()
-
-    def secure() -> Any:
-        p.client._pending[identifier] = count
+    def work() -> Any:
+        p.client._pending.update(pending)  # an answer is read once
         return p.client.decrypt(answer)
 
+    return work, lambda predictions: predictions.values
+
+
+_SIDES = {"encrypt": encrypting, "predict": predicting, "decrypt": decrypting}
+_TOGETHER = 8  # batches between two signals, so that these weigh little
+
+
+def alone(name: str, rows: int) -> Job:
+    """One side's work on a batch, in this process."""
+    p = Parties.make(rows)
+    work, read = _SIDES[name](p)
+    request = p.client.encrypt(p.rows)
+    sent, received = len(request), len(p.server.predict(request)) * (name != "encrypt")
     return p.job(
-        secure,
-        lambda predictions: predictions.values,
-        lambda _: Cost(len(request), len(request) + len(answer), 2, 2),
-        sizes={"threads": workers},
+        work,
+        read,
+        lambda _: Cost(sent, sent + received, 1 + (received > 0), 1 + (received > 0)),
+        floors=aes.floors(
+            {"encrypt": 2, "predict": 1, "decrypt": 0}[name],
+            8 * p.client.offer.plan.sizes(rows)[0],
+        )
+        if name != "decrypt"
+        else None,
     )
+
+
+def twice(name: str, rows: int) -> Job:
+    """The same in two processes, as a server on two cores runs it; each has keys of its own."""
+    context = get_context("spawn")
+    pipes = []
+    for _ in range(2):
+        ours, theirs = context.Pipe()
+        context.Process(target=_serve, args=(theirs, name, rows), daemon=True).start()
+        pipes.append(ours)
+
+    def ask(what: str) -> list[Any]:
+        for pipe in pipes:
+            pipe.send(what)
+        return [pipe.recv() for pipe in pipes]
+
+    p = Parties.make(rows)
+    wide = Parties(p.client, p.server, p.model, np.tile(p.rows, (2 * _TOGETHER, 1)))
+    job = wide.job(lambda: ask("work"), lambda _: np.zeros(0), lambda _: Cost(0, 0, 0, 0), cores=2)
+    return replace(job, check=lambda _, __: max(ask("check")), cost=None)
+
+
+def _serve(pipe: Any, name: str, rows: int) -> None:
+    p = Parties.make(rows)
+    work, read = _SIDES[name](p)
+    with suppress(EOFError):  # the job is over
+        while True:
+            if pipe.recv() == "check":
+                pipe.send(p.error(read(work())))
+                continue
+            for _ in range(_TOGETHER):
+                work()
+            pipe.send(None)
 
 
 def whole(rows: int, features: int = FEATURES, **choices: Any) -> Job:
@@ -176,15 +217,15 @@ def scoring(rows: int, degree: int) -> Job:
         lambda: p.server.predict(request),
         lambda answer: p.read(request, answer),
         lambda answer: Cost(len(request), len(request) + len(answer), 2, 2),
-        sizes={"degree": degree},
+        degree=degree,
     )
 
 
-_JOBS = (
-    ("encrypt", "client encrypts", encrypting),
-    ("predict", "server predicts", predicting),
-    ("decrypt", "client decrypts", decrypting),
-)
+_TITLES = {
+    "encrypt": "client encrypts",
+    "predict": "server predicts",
+    "decrypt": "client decrypts",
+}
 _MORE = {
     "encrypt/1": (
         Target("at most 8 us a row", 8, unit="us"),
@@ -200,17 +241,17 @@ _MORE = {
 CASES = (
     *(
         Case(
-            f"ckks/{name}/{workers}",
-            f"Encrypted inference, {title}, threads: {workers}",
-            lambda rows, make=make, workers=workers: make(rows, workers),
-            size=BATCH * workers,
+            f"ckks/{name}/{cores}",
+            f"Encrypted inference, {title}, cores: {cores}",
+            lambda rows, name=name, run=run: run(name, rows),
+            size=BATCH,
             quick=BATCH,
             tiny=1,
             target=Target("at most 200x of numpy's product", 200) if name == "predict" else None,
-            more=_MORE.get(f"{name}/{workers}", ()),
+            more=_MORE.get(f"{name}/{cores}", ()),
         )
-        for workers in (1, 2)
-        for name, title, make in _JOBS
+        for cores, run in ((1, alone), (2, twice))
+        for name, title in _TITLES.items()
     ),
     Case(
         "ckks/protect",

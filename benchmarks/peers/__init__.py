@@ -212,7 +212,7 @@ PEERS = (
             comparisons=tuple(
                 Comparison(
                     f"helayers/{way}-{phase}/{threads}",
-                    f"HElayers, {title}: {does}, threads: {threads}",
+                    f"HElayers, {title}: {does}, cores: {threads}",
                     f"ckks/{phase}/{threads}",
                     tuple(f"{way}_{part}" for part in parts),
                     _HELAYERS if phase != "decrypt" else None,

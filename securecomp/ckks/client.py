@@ -289,6 +289,7 @@ class InferenceClient(Role):
         Raises:
             DecodeError: It is not a client's key.
             KeyMismatchError: Its parts are of different keys.
+            AuthenticationError: Its registration was changed.
         """
         try:
             facts = msgspec.json.decode(text, type=KeyFile)

@@ -124,10 +124,21 @@ class SecretKey:
             words: A secret random word for each coefficient, used once.
             out: Shape (L, count, N).
         """
-        add_noise(self.ring, messages, words, lift, out)
-        s = self._s
+        roots, s = self.ring.roots, self._s
         for level, (q, a) in enumerate(zip(self.ring.moduli, masks, strict=True)):
-            kernels.subtract_products(out[level], a, s.residues[level], s.quotients[level], q)
+            kernels.encrypt(
+                messages,
+                words,
+                lift.residues[level, 0],
+                lift.quotients[level, 0],
+                roots.residues[level],
+                roots.quotients[level],
+                a,
+                s.residues[level],
+                s.quotients[level],
+                q,
+                out[level],
+            )
 
     def phase(self, parts: Polynomials) -> Polynomials:
         """Return c_1 s, or c_1 s + c_2 s^2, as coefficients: what c_0 needs to become m + e.

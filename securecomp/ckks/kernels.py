@@ -19,6 +19,8 @@ from llvmlite import ir
 from numba import boolean, float64, int64, types, uint64
 from numba.extending import intrinsic
 
+from securecomp.core.kernels import unpack_bits
+
 MAX_BITS = 61
 """Primes are below 2^61: the transforms let residues grow to four times the prime."""
 
@@ -32,6 +34,7 @@ NOISE_BOUND = 21
 
 U = uint64[::1]
 U2 = uint64[:, ::1]
+U3 = uint64[:, :, ::1]
 RU = types.Array(uint64, 1, "C", readonly=True, aligned=False)
 RU2 = types.Array(uint64, 2, "C", readonly=True)
 RF = types.Array(float64, 1, "C", readonly=True)
@@ -70,6 +73,7 @@ _multiply_high: Any = intrinsic(_high)
 _count_ones: Any = intrinsic(_ones)
 
 _inline = numba.njit(inline="always")
+_inner = numba.njit(nogil=True)
 
 
 @_inline
@@ -98,30 +102,34 @@ def precompute(w, q, out):  # type: ignore[no-untyped-def]
         out[i] = quotient
 
 
+@_inner
+def _forward(a, roots, roots_s, q):  # type: ignore[no-untyped-def]
+    n = a.size
+    q2 = q + q
+    half = n
+    groups = 1
+    while groups < n:
+        half //= 2
+        for i in range(groups):
+            w = roots[groups + i]
+            ws = roots_s[groups + i]
+            low = a[2 * i * half : (2 * i + 1) * half]
+            high = a[(2 * i + 1) * half : (2 * i + 2) * half]
+            for j in range(half):
+                x = _below(low[j], q2)
+                y = _times(high[j], w, ws, q)
+                low[j] = x + y
+                high[j] = x + q2 - y
+        groups *= 2
+    for j in range(n):
+        a[j] = _below(_below(a[j], q2), q)
+
+
 @_kernel(numba.void(U2, RU, RU, uint64))
 def forward(polynomials, roots, roots_s, q):  # type: ignore[no-untyped-def]
     """Coefficients below 2q to values at the odd powers of a 2N-th root, in bit-reversed order."""
-    n = polynomials.shape[1]
-    q2 = q + q
     for p in range(polynomials.shape[0]):
-        a = polynomials[p]
-        half = n
-        groups = 1
-        while groups < n:
-            half //= 2
-            for i in range(groups):
-                w = roots[groups + i]
-                ws = roots_s[groups + i]
-                low = a[2 * i * half : (2 * i + 1) * half]
-                high = a[(2 * i + 1) * half : (2 * i + 2) * half]
-                for j in range(half):
-                    x = _below(low[j], q2)
-                    y = _times(high[j], w, ws, q)
-                    low[j] = x + y
-                    high[j] = x + q2 - y
-            groups *= 2
-        for j in range(n):
-            a[j] = _below(_below(a[j], q2), q)
+        _forward(polynomials[p], roots, roots_s, q)
 
 
 @_kernel(numba.void(U2, RU, RU, uint64, uint64, uint64))
@@ -158,18 +166,36 @@ def rounded(rows, scale, out):  # type: ignore[no-untyped-def]
             out[i, j] = np.int64(np.rint(rows[i, j] * scale[j]))
 
 
+@_inner
+def _noisy(messages, words, lift, lift_s, q, out):  # type: ignore[no-untyped-def]
+    for j in range(out.size):
+        m = np.uint64(messages[j])
+        m = min(m, m + q)  # a negative m is 2^64 - |m|
+        word = words[j]
+        e = _count_ones(word & _LOW21) - _count_ones((word >> _S21) & _LOW21)
+        e = min(e, e + q)
+        out[j] = _below(_below(_times(m, lift, lift_s, q), q) + e, q)
+
+
 @_kernel(numba.void(RI2, RU, uint64, uint64, uint64, U2))
 def noisy(messages, words, lift, lift_s, q, out):  # type: ignore[no-untyped-def]
     """m lift + e mod q, for integers |m| < q and a random word for each noise e."""
     n = messages.shape[1]
     for p in range(messages.shape[0]):
+        _noisy(messages[p], words[p * n : (p + 1) * n], lift, lift_s, q, out[p])
+
+
+@_kernel(numba.void(RI2, RU, uint64, uint64, RU, RU, RU2, RU, RU, uint64, U2))
+def encrypt(messages, words, lift, lift_s, roots, roots_s, masks, s, ss, q, out):  # type: ignore[no-untyped-def]
+    """Values of m lift + e, minus masks s: polynomial by polynomial, while it is in cache."""
+    n = messages.shape[1]
+    for p in range(messages.shape[0]):
+        row = out[p]
+        _noisy(messages[p], words[p * n : (p + 1) * n], lift, lift_s, q, row)
+        _forward(row, roots, roots_s, q)
         for j in range(n):
-            m = np.uint64(messages[p, j])
-            m = min(m, m + q)  # a negative m is 2^64 - |m|
-            word = words[p * n + j]
-            e = _count_ones(word & _LOW21) - _count_ones((word >> _S21) & _LOW21)
-            e = min(e, e + q)
-            out[p, j] = _below(_below(_times(m, lift, lift_s, q), q) + e, q)
+            d = row[j] - _below(_times(masks[p, j], s[j], ss[j], q), q)
+            row[j] = min(d, d + q)
 
 
 @_kernel(numba.void(RU, U))
@@ -195,16 +221,50 @@ def add_product(acc, a, w, ws, q):  # type: ignore[no-untyped-def]
         acc[j] = _below(acc[j] + _below(_times(a[j], w[j], ws[j], q), q), q)
 
 
-@_kernel(numba.void(U, RU2, RU, RU, uint64))
-def add_multiples(acc, a, w, ws, q):  # type: ignore[no-untyped-def]
-    """acc + sum over t of w[t] a[t] mod q: a number for each row of `a`."""
+GOOD, MASKS, BODIES = 0, 1, 2
+"""What `absorb` found: all well, or c_1 or c_0 with a residue that is not below the prime."""
+
+
+@_kernel(int64(RU, int64, RU, uint64, RU2, RU2, uint64, U, U3))
+def absorb(words, bits, masks, kept, w, ws, q, row, acc):  # type: ignore[no-untyped-def]
+    """Add multiples of ciphertexts to every logit, straight from a message and a keystream.
+
+    `words` has c_0 of some polynomials in `bits` bits a residue; the low bits `kept` of the random
+    words `masks` are c_1; `w` has the multiples, shape (K, polynomials), `row` room for one
+    polynomial, and `acc` (c_0, c_1) of the logits below 2q, shape (K, 2, N). With `MASKS` nothing
+    was added.
+    """
+    n = row.size
+    count = w.shape[1]
     q2 = q + q
-    for t in range(a.shape[0]):
-        row = a[t]
-        x = w[t]
-        xs = ws[t]
-        for j in range(acc.size):
-            acc[j] = _below(acc[j] + _times(row[j], x, xs, q), q2)
+    bad = _ZERO
+    for j in range(count * n):
+        bad |= np.uint64((masks[j] & kept) >= q)
+    if bad:
+        return MASKS
+    for t in range(count):
+        unpack_bits(words[t * n * bits // 64 :], np.uint64(bits), row)
+        bad = _ZERO
+        for j in range(n):
+            bad |= np.uint64(row[j] >= q)
+        if bad:
+            return BODIES
+        part = masks[t * n : (t + 1) * n]
+        for k in range(w.shape[0]):
+            x = w[k, t]
+            xs = ws[k, t]
+            body = acc[k, 0]
+            mask = acc[k, 1]
+            for j in range(n):
+                body[j] = _below(body[j] + _times(row[j], x, xs, q), q2)
+            for j in range(n):
+                mask[j] = _below(mask[j] + _times(part[j] & kept, x, xs, q), q2)
+    return GOOD
+
+
+@_kernel(numba.void(U, uint64))
+def reduce(acc, q):  # type: ignore[no-untyped-def]
+    """Residues below 2q to residues."""
     for j in range(acc.size):
         acc[j] = _below(acc[j], q)
 

@@ -8,10 +8,21 @@ import hashlib
 import os
 import threading
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
-from securecomp.errors import BudgetError, LocalProtocolError, RemoteProtocolError
+from securecomp.errors import (
+    BackendUnavailableError,
+    BudgetError,
+    LocalProtocolError,
+    RemoteProtocolError,
+)
 from securecomp.journal import sync
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 
 class Ledger(Protocol):
@@ -72,6 +83,11 @@ class FileLedger:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        if fcntl is None:
+            raise BackendUnavailableError(
+                "a file ledger locks its files by fcntl, which this system has not; keep the "
+                "server running with a MemoryLedger"
+            )
         self._folder = Path(folder).resolve()
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         sync(self._folder.parent)
@@ -87,8 +103,6 @@ class FileLedger:
         self._visit(client, request, rows, limit, write=True)
 
     def _visit(self, client: str, request: bytes, rows: int, limit: int, write: bool) -> None:
-        import fcntl  # not on Windows, where the memory ledger still works
-
         path = self._folder / hashlib.sha256(client.encode()).hexdigest()
         new = not path.exists()
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

@@ -1,5 +1,6 @@
 """The server's circuit: sums of ciphertexts times weights, and what hides the weights."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
@@ -12,14 +13,17 @@ from securecomp.ckks.layout import Block, Section
 from securecomp.ckks.parallel import run
 from securecomp.ckks.plan import Plan
 from securecomp.ckks.ring import Fixed, Polynomials, Ring
+from securecomp.core import buffers, prg
 from securecomp.core import entropy as entropy_
-from securecomp.core import prg
+from securecomp.core import kernels as packing
 from securecomp.core.entropy import Entropy
+from securecomp.errors import DecodeError
 
 Pair = tuple[Polynomials, Polynomials]
-Unpack = Callable[[int, int, int, npt.NDArray[np.uint64]], None]
-"""Writes c_0 of polynomials from a position on, modulo a prime, shape (count, N):
-(level, position, count, out)."""
+Words = npt.NDArray[np.uint64]
+Source = Callable[[int, int], Words]
+"""Returns the packed words of c_0 from a polynomial's position on, modulo a prime:
+(level, position)."""
 
 
 class PlainWeights:
@@ -49,34 +53,28 @@ class PlainWeights:
         """Values, shape (L, K, terms, N)."""
         return Fixed(self.plan.linear.ring, weight_values(self.plan, self._weights, False))
 
-    def add(
-        self,
-        block: Block,
-        level: int,
-        ciphertext: tuple[Polynomials, Polynomials],
-        acc: Polynomials,
-    ) -> None:
+    def absorb(self, block: Block, level: int, request: "_Request", acc: Polynomials) -> None:
         """Add a block's products to sums.
 
         Args:
             block: Which terms of which group.
             level: Modulo which prime.
-            ciphertext: c_0 and c_1 of the terms, each of shape (count, N).
-            acc: c_0 and c_1 of the logits, shape (K, 2, N).
+            request: Gives its ciphertexts.
+            acc: c_0 and c_1 of the logits below twice the prime, shape (K, 2, N).
+
+        Raises:
+            DecodeError: The request has a residue that is not below its prime.
         """
-        q = self.plan.linear.ring.moduli[level]
-        terms = block.terms
+        q, terms = self.plan.linear.ring.moduli[level], block.terms
         if block.section.by_columns:
-            w, ws = self._columns.residues[level], self._columns.quotients[level]
-            for output in range(len(acc)):
-                for part, polynomials in enumerate(ciphertext):
-                    kernels.add_multiples(
-                        acc[output, part], polynomials, w[output, terms], ws[output, terms], q
-                    )
+            w = np.ascontiguousarray(self._columns.residues[level][:, terms])
+            ws = np.ascontiguousarray(self._columns.quotients[level][:, terms])
+            request.absorb(block, level, w, ws, acc)
             return
+        bodies, masks = request.ciphertexts(block, level)
         w, ws = self._rows.residues[level], self._rows.quotients[level]
         for output in range(len(acc)):
-            for part, polynomials in enumerate(ciphertext):
+            for part, polynomials in enumerate((bodies, masks)):
                 for i, term in enumerate(range(terms.start, terms.stop)):
                     kernels.add_product(
                         acc[output, part], polynomials[i], w[output, term], ws[output, term], q
@@ -101,20 +99,15 @@ class EncryptedWeights:
         self._rows = Fixed(ring, rows)
         self.intercepts = ring.residues([0] * plan.outputs)
 
-    def add(
-        self,
-        block: Block,
-        level: int,
-        ciphertext: tuple[Polynomials, Polynomials],
-        acc: Polynomials,
-    ) -> None:
+    def absorb(self, block: Block, level: int, request: "_Request", acc: Polynomials) -> None:
         """Add a block's products to sums; `acc` has shape (K, 3, N)."""
         q = self.plan.linear.ring.moduli[level]
         fixed = self._columns if block.section.by_columns else self._rows
         w, ws = fixed.residues[level], fixed.quotients[level]
+        ciphertexts = request.ciphertexts(block, level)
         for output in range(len(acc)):
             for i, term in enumerate(range(block.terms.start, block.terms.stop)):
-                for part, polynomials in enumerate(ciphertext):
+                for part, polynomials in enumerate(ciphertexts):
                     for other in range(2):
                         kernels.add_product(
                             acc[output, part + other],
@@ -126,6 +119,49 @@ class EncryptedWeights:
 
 
 Weights = PlainWeights | EncryptedWeights
+
+
+class _Request:
+    """A request's ciphertexts, a block at a time. Not for use by two threads at once."""
+
+    def __init__(self, ring: Ring, seed: bytes, source: Source) -> None:
+        self._ring = ring
+        self._source = source
+        self._streams = [ring.stream(seed, level) for level in range(ring.levels)]
+        room = (ring.step, ring.degree)
+        self._bodies = buffers.residues(ring.step * ring.degree).reshape(room)
+        self._masks = buffers.residues(ring.step * ring.degree).reshape(room)
+
+    def absorb(self, block: Block, level: int, w: Words, ws: Words, acc: Polynomials) -> None:
+        """Add multiples of a block's ciphertexts, by numbers, shape (K, count), to `acc`."""
+        ring = self._ring
+        q, bits = ring.moduli[level], ring.primes[level].bit_length()
+        words = self._source(level, block.first)
+        masks = self._streams[level].words(w.shape[1] * ring.degree, block.index)
+        kept = np.uint64((1 << bits) - 1)
+        row = self._bodies[0]
+        found = kernels.absorb(words, ring.bits, masks, kept, w, ws, q, row, acc)
+        if found == kernels.MASKS:  # a word in billions stands for no residue, and is drawn again
+            drawn = self._drawn(block, level, w.shape[1])
+            found = kernels.absorb(words, ring.bits, drawn.reshape(-1), kept, w, ws, q, row, acc)
+        if found != kernels.GOOD:
+            raise DecodeError(_NOT_BELOW)
+
+    def ciphertexts(self, block: Block, level: int) -> Pair:
+        """Return c_0 and c_1 of a block's ciphertexts, shape (count, N); good until the next."""
+        ring = self._ring
+        count = block.terms.stop - block.terms.start
+        bodies = self._bodies[:count].reshape(-1)
+        packing.unpack(self._source(level, block.first), ring.bits, bodies)
+        if not kernels.canonical(bodies, ring.moduli[level]):
+            raise DecodeError(_NOT_BELOW)
+        return self._bodies[:count], self._drawn(block, level, count)
+
+    def _drawn(self, block: Block, level: int, count: int) -> Polynomials:
+        return self._ring.fill(self._streams[level], level, block.index, self._masks[:count])
+
+
+_NOT_BELOW = "the request has a residue that is not below its prime"
 
 
 def weight_values(plan: Plan, weights: list[list[int]], by_columns: bool) -> Polynomials:
@@ -144,15 +180,18 @@ def weight_values(plan: Plan, weights: list[list[int]], by_columns: bool) -> Pol
     return values
 
 
-def evaluate(weights: Weights, rows: int, seed: bytes, unpack: Unpack, workers: int) -> Polynomials:
+def evaluate(weights: Weights, rows: int, seed: bytes, source: Source, workers: int) -> Polynomials:
     """Return the logits' ciphertexts as values, shape (L, groups, K, parts, N).
 
     Args:
         weights: The model.
         rows: How many rows the request has.
         seed: What its masks are expanded from.
-        unpack: Gives its c_0.
+        source: Gives its c_0.
         workers: Threads.
+
+    Raises:
+        DecodeError: The request has a residue that is not below its prime.
     """
     plan = weights.plan
     ring = plan.linear.ring
@@ -162,24 +201,20 @@ def evaluate(weights: Weights, rows: int, seed: bytes, unpack: Unpack, workers: 
 
     def work(blocks: Sequence[Block]) -> tuple[Sequence[Block], Polynomials]:
         first, last = blocks[0].output, blocks[-1].output
-        acc = np.zeros((ring.levels, last - first + 1, *shape[2:]), np.uint64)
-        c0 = np.empty((ring.step, ring.degree), np.uint64)
-        c1 = np.empty((ring.step, ring.degree), np.uint64)
-        streams = [ring.stream(seed, level) for level in range(ring.levels)]
+        size = (ring.levels, last - first + 1, *shape[2:])
+        acc = buffers.zeros(math.prod(size)).reshape(size)
+        request = _Request(ring, seed, source)
         for block in blocks:
-            count = block.terms.stop - block.terms.start
-            for level, stream in enumerate(streams):
-                unpack(level, block.first, count, c0)
-                ring.fill(stream, level, block.index, c1[:count])
-                weights.add(
-                    block, level, (c0[:count], c1[:count]), acc[level, block.output - first]
-                )
+            for level in range(ring.levels):
+                weights.absorb(block, level, request, acc[level, block.output - first])
+        for level, q in enumerate(ring.moduli):
+            kernels.reduce(acc[level].reshape(-1), q)
         return blocks, acc
 
     parts = run(work, layout.blocks(found, ring.step), workers)
     if len(parts) == 1:
         return parts[0][1]
-    total = np.zeros(shape, np.uint64)
+    total = buffers.zeros(math.prod(shape)).reshape(shape)
     for blocks, acc in parts:
         place = slice(blocks[0].output, blocks[-1].output + 1)
         for level, q in enumerate(ring.moduli):

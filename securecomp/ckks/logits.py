@@ -15,8 +15,8 @@ from securecomp.ckks.model import LogisticModel
 from securecomp.ckks.parallel import run
 from securecomp.ckks.plan import Plan
 from securecomp.ckks.ring import Polynomials, Ring
+from securecomp.core import buffers, prg
 from securecomp.core import kernels as packing
-from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.errors import DecodeError, ParameterError
 
@@ -69,8 +69,9 @@ class LogitClient:
         def work(blocks: Sequence[layout.Block]) -> None:
             noise = prg.Uniform(noise_key)
             masks = [ring.stream(seed, level) for level in range(ring.levels)]
-            coefficients = np.empty((ring.step, ring.degree), np.int64)
-            drawn = np.empty((ring.step, ring.degree), np.uint64)
+            room = ring.step * ring.degree
+            coefficients = buffers.residues(room).view(np.int64).reshape(ring.step, ring.degree)
+            drawn = buffers.residues(room).reshape(ring.step, ring.degree)
             for block in blocks:
                 count = block.terms.stop - block.terms.start
                 messages, a = coefficients[:count], drawn[:count]
@@ -187,14 +188,10 @@ class LogitServer:
         words = wire.packed_words(query.residues, payload, size, ring.bits)
         count = size // (ring.levels * ring.degree)
 
-        def unpack(level: int, position: int, polynomials: int, out: Words) -> None:
-            start = (level * count + position) * ring.degree * ring.bits // 64
-            flat = out[:polynomials].reshape(-1)
-            packing.unpack(words[start:], ring.bits, flat)
-            if not kernels.canonical(flat, ring.moduli[level]):
-                raise DecodeError("the request has a residue that is not below its prime")
+        def source(level: int, position: int) -> Words:
+            return words[(level * count + position) * ring.degree * ring.bits // 64 :]
 
-        total = linear.evaluate(weights, query.rows, query.seed, unpack, self._workers)
+        total = linear.evaluate(weights, query.rows, query.seed, source, self._workers)
         if plan.protect_model:
             if public is None:
                 raise ParameterError("a protected model needs the client's public key")

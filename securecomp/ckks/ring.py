@@ -64,6 +64,7 @@ class Ring:
         primes: q_1 to q_L, each 1 modulo 2N.
         modulus: Their product.
         moduli: The primes as the kernels take them.
+        roots: Powers of the roots of unity, as the transforms take them.
     """
 
     def __init__(self, degree: int, primes: tuple[int, ...]) -> None:
@@ -89,7 +90,7 @@ class Ring:
             roots.append(_powers(root, degree, q))
             inverses.append(_powers(pow(root, -1, q), degree, q))
             scales.append([pow(degree, -1, q)])
-        self._roots = Fixed(self, np.array(roots, np.uint64))
+        self.roots = Fixed(self, np.array(roots, np.uint64))
         self._inverses = Fixed(self, np.array(inverses, np.uint64))
         self._scale = Fixed(self, np.array(scales, np.uint64))
         # q_i's cofactor times its inverse: the residues' share in the whole number
@@ -128,8 +129,8 @@ class Ring:
         for level, q in enumerate(self.moduli):
             kernels.forward(
                 polynomials[level].reshape(-1, self.degree),
-                self._roots.residues[level],
-                self._roots.quotients[level],
+                self.roots.residues[level],
+                self.roots.quotients[level],
                 q,
             )
 

@@ -205,7 +205,8 @@ def _pack(values, width, words):  # type: ignore[no-untyped-def]
 
 
 @_inline
-def _unpack(words, width, values):  # type: ignore[no-untyped-def]
+def unpack_bits(words, width, values):  # type: ignore[no-untyped-def]
+    """For other kernels, with a width of type uint64; false if an element is all ones."""
     keep = ~_ZERO >> (_S64 - width)
     last = np.uint64(words.size - 1)
     full = _ZERO
@@ -228,7 +229,7 @@ def pack(values, bits, words):  # type: ignore[no-untyped-def]
 @_kernel(boolean(RU, int64, U))
 def unpack(words, bits, values):  # type: ignore[no-untyped-def]
     """The inverse of `pack`; false if an element is all ones."""
-    return _unpack(words, np.uint64(bits), values)
+    return unpack_bits(words, np.uint64(bits), values)
 
 
 # The same for the field's 61 bits, where 64 elements take 61 words: between two elements the
@@ -276,7 +277,7 @@ def unpack61(words, values):  # type: ignore[no-untyped-def]
         v[63] = w[60] >> _S3
         for i in range(64):
             bad |= np.uint64(v[i] == P)
-    return _unpack(words[61 * groups :], _S61, values[64 * groups :]) and bad == _ZERO
+    return unpack_bits(words[61 * groups :], _S61, values[64 * groups :]) and bad == _ZERO
 
 
 # Matrix products: three balanced digits a residue and their pairwise sums, float64 BLAS between

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from securecomp.core import kernels
+from securecomp.core import buffers, kernels
 from securecomp.core.field import MODULUS, Residues
 from securecomp.errors import ParameterError
 
@@ -94,7 +94,7 @@ class _Keystreams:
 
     def __init__(self, keys: Iterable[bytes]) -> None:
         self._ciphers = [_cipher(key) for key in keys]
-        scratch = np.empty(BLOCK_WORDS * 8 + _TAG_BYTES, np.uint8)
+        scratch = buffers.take(BLOCK_WORDS * 8 + _TAG_BYTES)
         self._scratch = scratch.data
         self._words: Words = scratch[:-_TAG_BYTES].view("<u8")
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from securecomp.ckks import kernels, ring
 from securecomp.ckks.ring import Fixed, Ring, primes
+from securecomp.core import kernels as packing
 from securecomp.errors import ParameterError
 
 SIZES = [(64, 25, 1), (64, 61, 3), (128, 61, 1), (256, 30, 2), (512, 50, 1), (1024, 61, 1)]
@@ -171,26 +172,71 @@ class TestPrecompute:
         assert acc[0].tolist() == [-a * b % q for a, b in zip(x, w, strict=True)]
 
 
+def absorbed(q, bits, bodies, masks, weights, start, kept=None):
+    """What `absorb` says, and the sums (K, 2, N) that it leaves."""
+    n = len(bodies[0])
+    words = np.zeros(-(-n * len(bodies) * bits // 64) + 1, np.uint64)
+    packing.pack(np.array(bodies, np.uint64).reshape(-1), bits, words)
+    acc = np.array(start, np.uint64)
+    found = kernels.absorb(
+        words,
+        bits,
+        np.array(masks, np.uint64).reshape(-1),
+        np.uint64((1 << bits) - 1 if kept is None else kept),
+        np.array(weights, np.uint64),
+        np.array([[(x << 64) // q for x in row] for row in weights], np.uint64),
+        np.uint64(q),
+        np.empty(n, np.uint64),
+        acc,
+    )
+    return found, acc
+
+
 @given(st.data())
 def test_sums_of_multiples(data):
     bits = data.draw(st.sampled_from([25, 40, 61]))
     (q,) = primes(64, bits, 1)
     residue = st.integers(0, q - 1) | st.sampled_from([0, 1, q - 1])
-    rows = data.draw(st.integers(0, 40))
-    a = data.draw(st.lists(st.lists(residue, min_size=4, max_size=4), min_size=rows, max_size=rows))
-    w = data.draw(st.lists(residue, min_size=rows, max_size=rows))
-    start = data.draw(st.lists(residue, min_size=4, max_size=4))
-    acc = np.array(start, np.uint64)
-    kernels.add_multiples(
-        acc,
-        np.array(a, np.uint64).reshape(rows, 4),
-        np.array(w, np.uint64),
-        np.array([(x << 64) // q for x in w], np.uint64),
-        np.uint64(q),
-    )
-    assert acc.tolist() == [
-        (start[j] + sum(x * row[j] for x, row in zip(w, a, strict=True))) % q for j in range(4)
-    ]
+
+    def array(*shape):
+        if not shape:
+            return data.draw(residue)
+        return [array(*shape[1:]) for _ in range(shape[0])]
+
+    # Rows of 64 residues begin with a word of their own; a few of them are not zero.
+    n, count, outputs = 64, data.draw(st.integers(1, 5)), data.draw(st.integers(1, 3))
+    bodies = [array(4) + [0] * (n - 4) for _ in range(count)]
+    masks = [array(4) + [q - 1] * (n - 4) for _ in range(count)]
+    weights, start = array(outputs, count), [[[1] * n, [q - 1] * n]] * outputs
+    found, acc = absorbed(q, bits, bodies, masks, weights, start)
+    assert found == kernels.GOOD
+    kernels.reduce(acc.reshape(-1), np.uint64(q))
+    for k in range(outputs):
+        for part, ciphertexts in enumerate((bodies, masks)):
+            products = [[w * x for x in c] for w, c in zip(weights[k], ciphertexts, strict=True)]
+            sums = map(sum, zip(start[k][part], *products, strict=True))
+            assert acc[k, part].tolist() == [x % q for x in sums]
+
+
+def test_only_the_low_bits_of_a_mask_count():
+    (q,) = primes(64, 40, 1)
+    bodies, masks = [[0] * 64], [[(7 << 40) + 5] * 64]
+    found, acc = absorbed(q, 40, bodies, masks, [[3]], np.zeros((1, 2, 64)))
+    assert (found, acc[0, 1].tolist()) == (kernels.GOOD, [15] * 64)
+
+
+@pytest.mark.parametrize("place", [0, 63, 64, 127])
+def test_residues_that_are_none(place):
+    """Bodies are refused; masks are drawn again, and so must not have been added."""
+    (q,) = primes(64, 40, 1)
+    good = np.zeros((2, 64), np.uint64)
+    bad = good.copy()
+    bad.reshape(-1)[place] = q
+    weights, start = [[1, 1]], np.zeros((1, 2, 64))
+    assert absorbed(q, 40, bad, good, weights, start)[0] == kernels.BODIES
+    found, acc = absorbed(q, 40, good, bad, weights, start)
+    assert found == kernels.MASKS
+    assert not acc.any()
 
 
 def test_noise_is_the_difference_of_two_counts():

@@ -1,0 +1,189 @@
+"""The server computes probabilities: roles, estimator, refusals, and processes that fork."""
+
+import multiprocessing
+import warnings
+
+import msgspec
+import numpy as np
+import pytest
+from ckks.parties import linear_model, stream, table
+
+from securecomp import wire
+from securecomp.ckks import EncryptedLogisticRegression, InferenceClient, InferenceServer, planner
+from securecomp.ckks.messages import Columns, Scores
+from securecomp.ckks.model import probabilities
+from securecomp.ckks.plan import Sigmoid
+from securecomp.ckks.scores import ScoreClient, ScoreServer
+from securecomp.errors import (
+    DecodeError,
+    ParameterError,
+    RangeError,
+    RemoteProtocolError,
+)
+
+pytest.importorskip("tenseal")
+
+CHOICES = {"activation": "server", "domain": 8.0, "degree": 3, "precision": 1e-3}
+
+
+@pytest.fixture(scope="module")
+def sides():
+    server = InferenceServer.create(linear_model(4), **CHOICES)
+    client = InferenceClient.create(server.offer)
+    server.register(client.registration.encode())
+    return client, server
+
+
+def test_the_whole_way(sides):
+    client, server = sides
+    rows = table(5, 4)
+    found = client.decrypt(server.predict(client.encrypt(rows)))
+    expected = probabilities(linear_model(4).logits(rows), "sigmoid")
+    assert np.abs(found.probabilities - expected).max() <= client.offer.plan.precision
+    assert found.labels.tolist() == ["yes" if p > 0.5 else "no" for p in expected[:, 1]]
+    with pytest.raises(ParameterError, match='activation="client"'):
+        found.logits.sum()
+
+
+def test_several_batches(sides):
+    client, server = sides
+    slots = client.offer.plan.sigmoid.slots
+    rows = table(slots + 3, 4)
+    found = client.decrypt(server.predict(client.encrypt(rows))).values[:, 0]
+    expected = probabilities(linear_model(4).logits(rows), "sigmoid")[:, 1]
+    assert np.abs(found - expected).max() <= client.offer.plan.precision
+
+
+def test_the_key_comes_back_from_its_file(sides):
+    client, server = sides
+    request = client.encrypt(table(2, 4))
+    again = InferenceClient.from_json(client.to_json())
+    answer = server.predict(request)
+    one, other = client.decrypt(answer), again.decrypt(answer, request)
+    assert np.array_equal(one.values, other.values)
+
+
+def test_one_against_the_rest():
+    model = msgspec.structs.replace(linear_model(3, 3), link="ovr")
+    ours = EncryptedLogisticRegression(model, **CHOICES)
+    rows = table(6, 3)
+    found = ours.predict_proba(rows)
+    assert found.sum(axis=1) == pytest.approx(np.ones(6))
+    assert np.abs(found - probabilities(model.logits(rows), "ovr")).max() < 0.2  # of degree 3
+    assert ours.traffic_.requests == 1
+
+
+class TestRefusals:
+    def test_a_logit_outside_of_the_domain(self):
+        model = linear_model(4, scale=10.0)
+        server = InferenceServer.create(model, **CHOICES)
+        client = InferenceClient.create(server.offer)
+        server.register(client.registration.encode())
+        rows = np.zeros((3, 4))
+        rows[1] = np.sign(model.weights[0])
+        answer = server.predict(client.encrypt(rows))
+        with pytest.raises(RangeError, match=r"rows have logits beyond .* a larger domain than 8"):
+            client.decrypt(answer)
+
+    def test_bounds_that_no_polynomial_covers(self):
+        with pytest.raises(ParameterError, match="a logit can reach"):
+            planner.plan(linear_model(4, scale=1e4), activation="server")
+
+    @pytest.mark.parametrize(
+        "choices",
+        [{"protect_model": True}, {"encrypted": True}, {"shareable_rows": 5}],
+        ids=lambda c: next(iter(c)),
+    )
+    def test_what_does_not_go_together(self, choices):
+        with pytest.raises(ParameterError, match='use activation="client"'):
+            planner.plan(linear_model(4), activation="server", **choices)
+
+    def test_a_softmax(self):
+        with pytest.raises(ParameterError, match="two classes, or one against the rest"):
+            planner.plan(linear_model(4, 3), activation="server")
+
+    def test_another_models_plan(self, sides):
+        _, server = sides
+        for model in (linear_model(4, scale=100.0), linear_model(3)):
+            with pytest.raises(ParameterError, match="the plan is for"):
+                ScoreServer(server.offer.plan, model)
+        with pytest.raises(ParameterError, match="needs the model"):
+            ScoreServer(server.offer.plan, None)
+
+    def test_a_plan_that_is_insecure(self, sides):
+        circuit = sides[0].offer.plan.sigmoid
+        facts = {name: getattr(circuit, name) for name in circuit.__struct_fields__}
+        for change in (
+            {"ring": 4096},
+            {"domain": 1e6},
+            {"degree": 4},
+            {"scale_bits": 0},
+            {"weight_bound": -1.0},
+            {"numeric_error": 0.0},
+            {"special": circuit.moduli[0]},
+        ):
+            with pytest.raises(ParameterError):
+                Sigmoid(**(facts | change))
+
+    def test_messages_that_lie(self, sides):
+        client, server = sides
+        ours, theirs = client._circuit, server._clients[client._engagement.id].account
+        good = msgspec.structs.asdict(_decoded(ours.encrypt(table(2, 4), b"r" * 16), Columns))
+        for batches in ([], good["batches"] * 2, [good["batches"][0][:3]], [[b"x"] * 4]):
+            with pytest.raises(DecodeError):
+                theirs.answer(Columns(**(good | {"batches": batches})), memoryview(b""))
+        with pytest.raises(DecodeError):
+            theirs.answer(Columns(**good), memoryview(bytes(8)))
+        body = theirs.answer(Columns(**good), memoryview(b""))
+        answer = msgspec.structs.asdict(_decoded(body, Scores))
+        for batches in ([], answer["batches"] * 2, [answer["batches"][0][:1]], [[b"x", b"y"]]):
+            with pytest.raises(DecodeError):
+                ours.decrypt(Scores(**(answer | {"batches": batches})), memoryview(b""), 2)
+
+    def test_a_request_that_was_changed(self, sides):
+        client, server = sides
+        for place in (100, 5000, -1):
+            request = bytearray(client.encrypt(table(1, 4)))
+            request[place] ^= 1
+            with pytest.raises(Exception, match=r"changed on the way|not made|another|is for|none"):
+                server.predict(bytes(request))
+        with pytest.raises(RemoteProtocolError, match="which is not its to send here"):
+            server.predict(_sealed(client, Scores(b"r" * 16, 1, [])))
+
+
+def _decoded(body, kind):
+    return wire.decode_body(memoryview(body), kind)[0]
+
+
+def _sealed(client, message):
+    from securecomp import identity
+
+    e = client._engagement
+    header = e.header(message.KIND, client.name, client.offer.server, e.agreement)
+    return identity.seal(client._identity, e, header, wire.encode_body(message), stream("s"))
+
+
+def _score(pipe, plan, secret, public):
+    client = ScoreClient(plan, secret)
+    server = ScoreServer(plan, linear_model(4)).admit(type("Registered", (), {"public": public}))
+    query = _decoded(client.encrypt(table(2, 4), b"r" * 16), Columns)
+    answer = _decoded(server.answer(query, memoryview(b"")), Scores)
+    pipe.send(client.decrypt(answer, memoryview(b""), 2).tolist())
+
+
+def test_a_process_that_forks_goes_on(sides):
+    """SEAL was used here already; a child computes with it too, and nothing hangs."""
+    client, _ = sides
+    circuit = client._circuit
+    ours, theirs = multiprocessing.Pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside other tests' threads
+        child = multiprocessing.get_context("fork").Process(
+            target=_score, args=(theirs, client.offer.plan, circuit.secret, circuit.public()[1])
+        )
+        child.start()
+    assert ours.poll(60), "the child hangs"
+    expected = probabilities(linear_model(4).logits(table(2, 4)), "sigmoid")[:, 1:]
+    assert np.abs(np.array(ours.recv()) - expected).max() <= client.offer.plan.precision
+    child.join(10)
+    assert child.exitcode == 0
