@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 _WHO = {
     "clients": "one masking client, 10,000 elements, sparse graph",
@@ -46,7 +46,10 @@ def draw(report: dict[str, Any], series: str, file: Path) -> None:
         axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
         axis.xaxis.set_minor_locator(NullLocator())
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-        axis.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        if max(values) < 30 * min(values):  # few decades, and room to name what is between
+            axis.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        else:
+            axis.yaxis.set_minor_formatter(NullFormatter())
         axis.tick_params(axis="y", which="minor", labelsize=7)
         axis.grid(alpha=0.3)
     with rc_context({"svg.hashsalt": "securecomp"}):  # the same run draws the same file
