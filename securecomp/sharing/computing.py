@@ -7,7 +7,7 @@ parties that run here over a carrier that brings their sealed messages.
 Security: against parties that follow the protocol, any number of them but all, with a dealer that
 colludes with none (`dealing`). Values that are opened are uniform and independent of the data, so
 that a party's view is simulated from its own inputs, the shapes, and what is revealed to it. A
-party that does not follow the protocol can change results unseen.
+party that does not follow the protocol can change results unseen; `authenticated` is for those.
 
 Sources: Beaver, CRYPTO 1991; Damgård, Fitzi, Kiltz, Nielsen, Toft, TCC 2006 (comparison by a masked
 opening); Catrina, de Hoogh, SCN 2010.
@@ -57,12 +57,18 @@ class Said(wire.Message, frozen=True):
 class Computing(Conversation):
     """Who computes, under which keys. `round` is the step that messages belong to."""
 
-    def __init__(self, names: Sequence[str], keys: Mapping[str, bytes], session: bytes) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        keys: Mapping[str, bytes],
+        session: bytes,
+        protocol: str = PROTOCOL,
+    ) -> None:
         self.id = session
         self.round = 0
         self.names = tuple(names)
         self.keys = dict(keys)
-        facts = prg.join(PROTOCOL, session, *names, *(keys[n] for n in (*names, DEALER)))
+        facts = prg.join(protocol, session, *names, *(keys[n] for n in (*names, DEALER)))
         self._agreement = hashlib.sha256(facts).digest()
 
     @property
@@ -203,6 +209,10 @@ class Lockstep:
         dealer_seconds: What the dealer took.
     """
 
+    PROTOCOL: ClassVar[str] = PROTOCOL
+    PARTY: ClassVar[type[Party]] = Party
+    DEALER: ClassVar[type[Dealer]] = Dealer
+
     def __init__(
         self, names: Sequence[str], carrier: Carrier, journal: Callable[[str], Journal] | None
     ) -> None:
@@ -222,9 +232,9 @@ class Lockstep:
         entropy = carrier.entropy
         identities = {name: carrier.identity(name) for name in (*names, DEALER)}
         keys = {name: identity.public for name, identity in identities.items()}
-        computing = Computing(names, keys, entropy(ID_BYTES))
+        computing = Computing(names, keys, entropy(ID_BYTES), self.PROTOCOL)
         self.parties = [
-            Party(
+            self.PARTY(
                 computing,
                 name,
                 identities[name],
@@ -233,7 +243,7 @@ class Lockstep:
             )
             for name in names
         ]
-        self.dealer = Dealer(computing, identities[DEALER], entropy)
+        self.dealer = self.DEALER(computing, identities[DEALER], entropy)
         for party, seed in zip(self.parties, self.dealer.seeds, strict=True):
             self._tell(self.dealer, party, wire.encode_body(Seed(seed)), Seed.KIND)
             party.seeded(seed)
@@ -288,17 +298,20 @@ class Lockstep:
 
     def open(self, shares: Sequence[Residues]) -> Residues:
         """Tell all parties a value that hides nothing: each says its share to all others."""
-        return self._exchange(shares, field.BITS, self.names)
+        return first(self._exchange(shares, field.BITS, self.names))
 
     def open_words(self, shares: Sequence[Words]) -> Words:
         """The same for shared bit slices."""
-        return self._exchange(shares, 64, self.names)
+        return first(self._exchange(shares, 64, self.names))
 
     def reveal(self, shares: Sequence[Residues], recipients: Sequence[str]) -> Residues:
         """Tell some parties a value."""
-        return self._exchange(shares, field.BITS, recipients)
+        return first(self._exchange(shares, field.BITS, recipients))
 
-    def _exchange(self, shares: Sequence[Residues], bits: int, to: Sequence[str]) -> Residues:
+    def _exchange(
+        self, shares: Sequence[Residues], bits: int, to: Sequence[str]
+    ) -> dict[str, Residues]:
+        """Return the value as each of its recipients heard it."""
         self._step += 1
         self.rounds += 1
         size = shares[0].size
@@ -330,5 +343,9 @@ class Lockstep:
             return total
 
         self._carrier.each(speak, self.names, size)
-        heard = self._carrier.each(listen, list(to), size)
-        return next(iter(heard.values()))
+        return self._carrier.each(listen, list(to), size)
+
+
+def first(heard: Mapping[str, Residues]) -> Residues:
+    """Return what all heard, where all are taken to follow the protocol."""
+    return next(iter(heard.values()))

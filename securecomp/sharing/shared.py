@@ -7,7 +7,7 @@ refused before anything is sent: `truncate`, or smaller bounds, make room.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from securecomp.core import field
 from securecomp.core.fixedpoint import FixedPoint, Number
 from securecomp.errors import ParameterError, RangeError
 from securecomp.journal import Journal
+from securecomp.sharing.authenticated import Authenticated
+from securecomp.sharing.checking import Checking
 from securecomp.sharing.computing import Lockstep
 from securecomp.sharing.engine import Additive, Engine, Value
 from securecomp.sharing.public import Public, check_bound, in_units
@@ -30,7 +32,8 @@ class Computation:
 
     Who learns what: nobody anything but shapes, scales and bounds, and what is revealed to it,
     against parties that follow the protocol, all of them but one together, if the dealer colludes
-    with none.
+    with none. With `integrity="mac"` also against parties that do not: a result is right, or the
+    computation aborts and reveals nothing (`authenticated` says it exactly).
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Computation:
         carrier: Carrier,
         *,
         journal: Callable[[str], Journal] | None = None,
+        integrity: Literal["mac"] | None = None,
     ) -> None:
         """Agree on the parties, and let the dealer give each its seed.
 
@@ -47,12 +51,19 @@ class Computation:
             carrier: Brings their messages, and has the keys of those that run here
                 (`local.LocalCarrier` for all in this process).
             journal: Gives each party its journal, so that a session is never taken up again.
+            integrity: "mac" for authenticated shares: a party that deviates is found out.
 
         Raises:
-            ParameterError: Not several different names.
+            ParameterError: Not several different names, or no such integrity.
             ThresholdError: Fewer than two.
         """
-        self.engine: Engine = Additive(Lockstep(parties, carrier, journal))
+        if integrity not in (None, "mac"):
+            raise ParameterError(f'integrity is "mac" or None, not {integrity!r}')
+        self.engine: Engine = (
+            Authenticated(Checking(parties, carrier, journal))
+            if integrity
+            else Additive(Lockstep(parties, carrier, journal))
+        )
 
     def share(
         self,
