@@ -112,12 +112,6 @@ def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) ->
     return out
 
 
-def corrected_sizes(kind: Kind, shape: Shape) -> list[int]:
-    """Return the lengths of the corrections."""
-    found = enumerate(sizes(kind, shape))
-    return [size for v, size in found for _ in range(1 + (v in CORRECTED[kind]))]
-
-
 def _value(
     parts: Sequence[Part], serial: int, kind: Kind, shape: Shape, free: list[Residues]
 ) -> Residues:

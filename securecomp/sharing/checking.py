@@ -392,5 +392,5 @@ class Checking(Lockstep):
 def inner(a: Residues, b: Residues) -> Residues:
     """Return the inner product of two vectors modulo p, shape (); of at most 2^32 elements."""
     products = field.multiply(a, b)
-    halves = products.view("<u4").astype(np.uint64).reshape(-1, 2).sum(axis=0)
-    return np.array((int(halves[0]) + (int(halves[1]) << 32)) % field.MODULUS, np.uint64)
+    low, high = products & np.uint64(0xFFFFFFFF), products >> np.uint64(32)
+    return np.array((int(low.sum()) + (int(high.sum()) << 32)) % field.MODULUS, np.uint64)
