@@ -8,7 +8,8 @@ Kinds, for n elements:
 
 - triple: a, b uniform and c = a b; square: a and c = a^2; matrix: A, B and C = A B;
 - own: r uniform, which one party knows: it expands r from its own seed;
-- bits: the 61 bits of r, uniform below p, each an element of the field, the least first, in rows.
+- digits: of r, uniform below p, the digits of three bits (`digits`), the least first; and of each
+  digit d rows of [d >= 1], [d >= 2] ... [d >= 7], every one an element of the field.
 
 The dealer learns shapes only. It is honest: it deals what it should, and colludes with no party.
 """
@@ -22,17 +23,18 @@ from securecomp.core import field
 from securecomp.core.field import Residues
 from securecomp.sharing.dealing import Part, Shape
 
-Kind = Literal["triple", "square", "matrix", "own", "bits"]
+Kind = Literal["triple", "square", "matrix", "own", "digits"]
 
 CORRECTED: dict[Kind, tuple[int, ...]] = {
     "triple": (2,),
     "square": (1,),
     "matrix": (2,),
     "own": (0,),
-    "bits": (0,),
+    "digits": (0,),
 }
 """Of which vectors the last party gets its share from the dealer; the MACs it gets of all."""
 
+_DIGIT = 3  # fewer bits: more openings; more bits: more to deal
 _KEY = 0  # correlations are counted from 1
 _KNOWN = 1 << 16  # parts of a correlation are counted from 0
 
@@ -52,13 +54,29 @@ def sizes(kind: Kind, shape: Shape) -> tuple[int, ...]:
 
     Args:
         kind: Which.
-        shape: (n,); (m, k, n) for a matrix product; (n, who knows it) for an own mask.
+        shape: (n,); (m, k, n) for a matrix product; (n, who knows it) for an own mask; (n, cut)
+            for digits.
     """
     if kind == "matrix":
         m, k, n = shape
         return m * k, k * n, m * n
     n = shape[0]
-    return {"triple": (n, n, n), "square": (n, n), "own": (n,), "bits": (field.BITS * n,)}[kind]
+    if kind == "digits":
+        return (n * sum((1 << bits) - 1 for _, bits in digits(shape[1])),)
+    return {"triple": (n, n, n), "square": (n, n), "own": (n,)}[kind]
+
+
+def digits(cut: int) -> list[tuple[int, int]]:
+    """Return the lowest bit, and the number of bits, of every digit of a residue.
+
+    Args:
+        cut: A bit that a digit begins with; 0 if it does not matter.
+    """
+    return [
+        (place, min(_DIGIT, end - place))
+        for start, end in ((0, cut), (cut, field.BITS))
+        for place in range(start, end, _DIGIT)
+    ]
 
 
 def expand(
@@ -121,10 +139,13 @@ def _value(
         return field.matmul(free[0].reshape(m, k), free[1].reshape(k, n)).reshape(-1)
     if kind == "own":
         return known(parts[shape[1]], serial, shape[0])
-    if kind == "bits":
+    if kind == "digits":
         r = _total([known(part, serial, shape[0]) for part in parts])
-        places = np.arange(field.BITS, dtype=np.uint64)[:, None]
-        return ((r[None] >> places) & np.uint64(1)).reshape(-1)
+        rows = []
+        for place, bits in digits(shape[1]):
+            digit = (r >> np.uint64(place)) & np.uint64((1 << bits) - 1)
+            rows += [digit >= np.uint64(value) for value in range(1, 1 << bits)]
+        return np.concatenate(rows).astype(np.uint64)
     return field.multiply(free[0], free[-1])
 
 

@@ -36,11 +36,12 @@ import numpy as np
 from securecomp.core import field, kernels
 from securecomp.core.field import Residues
 from securecomp.sharing import fieldcomparing
+from securecomp.sharing.authdealing import digits
 from securecomp.sharing.checking import Checking
 from securecomp.sharing.engine import Move, Value, column_sums
 
 _BLOCK = 1 << 14
-"""Elements compared at a time: each is 120 products."""
+"""Elements compared at a time: each is 40 products."""
 
 
 class Authenticated:
@@ -169,17 +170,18 @@ class Authenticated:
             public.append(field.matmul(d, e).reshape(-1))
         return self.add_each(out, public)
 
-    def mask_bits(self, count: int) -> Value:
-        """The bits of random masks below p, shape (2, 61, count) a party."""
-        parts = self.run.material("bits", (count,))
-        return [part[0].reshape(2, field.BITS, count) for part in parts]
+    def mask_digits(self, count: int, cut: int) -> Value:
+        """The digits of random masks below p, shape (2, rows, count) a party."""
+        parts = self.run.material("digits", (count, cut))
+        rows = sum((1 << bits) - 1 for _, bits in digits(cut))
+        return [part[0].reshape(2, rows, count) for part in parts]
 
     def negative(self, x: Value) -> Value:
-        """1 where x < 0: eight rounds, for every 2^14 elements."""
+        """1 where x < 0: seven rounds, for every 2^14 elements."""
         return self._in_blocks(x, lambda part: fieldcomparing.negative(self, part))
 
     def zero(self, x: Value) -> Value:
-        """1 where x = 0: seven rounds."""
+        """1 where x = 0: six rounds."""
         return self._in_blocks(x, lambda part: fieldcomparing.zero(self, part))
 
     def shifted(self, x: Value, by: int) -> Value:
