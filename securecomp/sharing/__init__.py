@@ -11,7 +11,7 @@ from securecomp.sharing.choosing import (
     sort,
     where,
 )
-from securecomp.sharing.functions import clamp, divide, reciprocal, sigmoid
+from securecomp.sharing.functions import clamp, divide, reciprocal, sigmoid, sqrt
 from securecomp.sharing.shared import Computation, SharedArray
 from securecomp.sharing.summing import Contributor, Receiver, Server
 
@@ -35,5 +35,6 @@ __all__ = [
     "sigmoid",
     "sort",
     "split",
+    "sqrt",
     "where",
 ]

@@ -1,4 +1,4 @@
-"""Functions of shared numbers on a binary grid: sigmoid, reciprocal, division.
+"""Functions of shared numbers on a binary grid: sigmoid, reciprocal, division, square root.
 
 A value is first brought into a fixed range, by comparisons with public numbers; there a polynomial
 or Newton's iteration holds. Errors are stated with all rounding in them.
@@ -9,6 +9,7 @@ in Catrina, Saxena, Financial Cryptography 2010; the first guess is the classica
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from securecomp.sharing.shared import SharedArray
 SIGMOID_ERROR = 2e-3
 """`sigmoid` is within this everywhere: 8.9e-4 of the polynomial, 3.4e-4 of the range, rounding."""
 RELATIVE_ERROR = 2.0**-22
-"""`reciprocal` is within this of the value, and a unit of the result's grid."""
+"""`reciprocal` and `sqrt` are within this of the value, and a unit of the result's grid."""
 _RANGE = 8
 _F = 14  # digits of T_1, so that T_2 has 28, and T_2 squared 56 of the 59 that can be truncated
 _ONE = 1 << _F
@@ -132,11 +133,8 @@ def _within(c: Sequence[float], digits: int) -> int:
     return math.ceil((_sum(c) + 0.01) * 2.0**digits)
 
 
-def _normalised(x: SharedArray) -> tuple[SharedArray, SharedArray, int]:
-    """Return (w, v, m): for X units w = X v / 2^m from 1/2 to below 1, v a power of 2, m public.
-
-    X = 0 has v = 0 and so w = 0.
-    """
+def _lengths(x: SharedArray) -> tuple[SharedArray, list[SharedArray]]:
+    """Return X, x in units of its grid, and for L = 1, 2, ... whether X has L bits (X > 0)."""
     bits = x.bound.bit_length()
     if bits > _MOST_BITS:
         raise RangeError(
@@ -148,12 +146,22 @@ def _normalised(x: SharedArray) -> tuple[SharedArray, SharedArray, int]:
     limits = np.repeat([1 << j for j in range(bits)], n)
     reached = concatenate([units] * bits) >= limits
     steps = [reached[j * n : (j + 1) * n] for j in range(bits)]
-    v = steps[-1] * 1
-    for j in range(bits - 1):
-        v = v + (steps[j] - steps[j + 1]) * (1 << (bits - 1 - j))
-    v = v.within(1 << (bits - 1))
-    w = (units * v).within((1 << bits) - 1)
-    return w.like(w.value, (n,), 1 << bits), v, bits
+    return units, [a - b for a, b in pairwise(steps)] + steps[-1:]
+
+
+def _chosen(lengths: list[SharedArray], numbers: Sequence[int]) -> SharedArray:
+    """Return the number that goes with each value's length; at most one of `lengths` is 1."""
+    terms = [is_it * number for is_it, number in zip(lengths, numbers, strict=True)]
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total.within(max(numbers))
+
+
+def _fraction(units: SharedArray, factor: SharedArray, bits: int) -> SharedArray:
+    """Return X factor / 2^bits, which is below 1, on the working grid."""
+    w = (units * factor).within((1 << bits) - 1)
+    return _to(w.like(w.value, w.shape, 1 << bits), _WORK)
 
 
 def _product(x: SharedArray, y: SharedArray, bound: int) -> SharedArray:
@@ -174,20 +182,49 @@ def reciprocal(x: SharedArray) -> SharedArray:
         RangeError: The bound is too wide.
     """
     f = _digits(x)
-    w, v, bits = _normalised(x.reshape(-1))
-    w = _to(w, _WORK)
+    units, lengths = _lengths(x.reshape(-1))
+    bits = len(lengths)
+    v = _chosen(lengths, [1 << (bits - length) for length in range(1, bits + 1)])
+    w = _fraction(units, v, bits)
     # 48/17 - 32/17 w is within 1/17 of 1/w; each step squares the relative error.
-    guess = w * -_exactly(32 / 17) + _exactly(48 / 17)
-    r = _to(guess, _WORK).within(3 << _WORK)
+    r = _to(w * -_exactly(32 / 17) + _exactly(48 / 17), _WORK).within(3 << _WORK)
     for _ in range(3):
         r = _product(r, (2 - _product(w, r, 2)).within(2 << _WORK), 3)
     # 1/x = 2^f / X = 2^f v r / 2^bits
-    found = r * v
-    return (
-        found.like(found.value, x.shape, 1 << (_WORK + bits - f))
-        if bits >= f
-        else found.like((found * (1 << (f - bits))).value, x.shape, 1 << _WORK)
-    )
+    found = r * v * (1 << max(f - bits, 0))
+    return found.like(found.value, x.shape, 1 << (_WORK + max(bits - f, 0)))
+
+
+def sqrt(x: SharedArray) -> SharedArray:
+    """Return the square root: relative error 2^-22. What is not positive gives 0.
+
+    Args:
+        x: On a binary grid; below 2^30 units.
+
+    Returns:
+        The same shape, on a grid of 28 digits and half of x's.
+
+    Raises:
+        ParameterError: Not on a binary grid.
+        RangeError: The bound is too wide.
+    """
+    f = _digits(x)
+    if f % 2:
+        x, f = x.finer(2 * x.scale), f + 1
+    units, lengths = _lengths(x.reshape(-1))
+    bits = len(lengths) + len(lengths) % 2
+    # By an even number of places, so that w is from 1/4 to below 1 and X = w 4^ceil(L/2).
+    v = _chosen(lengths, [1 << ((bits - n) // 2 * 2) for n in range(1, len(lengths) + 1)])
+    power = _chosen(lengths, [1 << -(-n // 2) for n in range(1, len(lengths) + 1)])
+    w = _fraction(units, v, bits)
+    # Within 9 % of 1/sqrt(w); each step y (3 - w y^2) / 2 leaves 3/2 of the square of that.
+    y = _to(w * -_exactly(1.22) + _exactly(2.15), _WORK).within(5 << (_WORK - 1))
+    for _ in range(3):
+        rest = (3 - _product(w, _product(y, y, 7), 3)).within(3 << _WORK)
+        y = _to(_over(y * rest, 2), _WORK).within(5 << (_WORK - 1))
+    # For x = 0 the iteration runs away, and is multiplied by w = 0.
+    root = _product(w, y, 1) * power
+    return root.like(root.value, x.shape, 1 << (_WORK + f // 2))
 
 
 def _exactly(number: float) -> float:
