@@ -58,7 +58,7 @@ class Computing(Conversation):
     """Who computes, under which keys. `round` is the step that messages belong to.
 
     The dealer is a party of its own or, where there are others who never see what these open, one
-    of those (`replicated`); without a name there is none.
+    of those (`replicated`); "" is none.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ class Computing(Conversation):
         names: Sequence[str],
         keys: Mapping[str, bytes],
         session: bytes,
-        dealer: str | None = DEALER,
         protocol: str = PROTOCOL,
+        dealer: str = DEALER,
     ) -> None:
         self.id = session
         self.round = 0
         self.names = tuple(names)
         self.keys = dict(keys)
         self.dealer = dealer
-        everyone = self.names if dealer is None else (*self.names, dealer)
+        everyone = (*names, dealer) if dealer else names
         facts = prg.join(protocol, session, *names, *(keys[n] for n in everyone))
         self._agreement = hashlib.sha256(facts).digest()
 
@@ -158,8 +158,9 @@ class Party(Speaker):
     def seeded(self, seed: bytes) -> None:
         """Take the dealer's seed."""
         if len(seed) != dealing.SEED_BYTES:
-            dealer = self._computing.dealer or DEALER
-            raise RemoteProtocolError(dealer, f"its seed has not {dealing.SEED_BYTES} bytes")
+            raise RemoteProtocolError(
+                self._computing.dealer, f"its seed has not {dealing.SEED_BYTES} bytes"
+            )
         self._part = Part(dealing.seed_keys(seed, self._computing.id))
 
     def correlation(
@@ -188,7 +189,7 @@ class Dealer(Speaker):
     def __init__(
         self, computing: Computing, identity: Identity, entropy: Entropy = entropy_.system
     ) -> None:
-        super().__init__(computing, computing.dealer or DEALER, identity, entropy)
+        super().__init__(computing, computing.dealer, identity, entropy)
         self.seeds = [entropy(dealing.SEED_BYTES) for _ in computing.names]
         self._parts = [Part(dealing.seed_keys(seed, computing.id)) for seed in self.seeds]
 
@@ -240,7 +241,7 @@ class Lockstep:
         entropy = carrier.entropy
         identities = {name: carrier.identity(name) for name in (*names, dealer)}
         keys = {name: identity.public for name, identity in identities.items()}
-        computing = Computing(names, keys, entropy(ID_BYTES), dealer)
+        computing = Computing(names, keys, entropy(ID_BYTES), dealer=dealer)
         self.parties = [
             Party(
                 computing,

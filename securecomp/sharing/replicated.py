@@ -161,7 +161,7 @@ class Ring:
         identities = {name: carrier.identity(name) for name in names}
         keys = {name: identity.public for name, identity in identities.items()}
         session = carrier.entropy(ID_BYTES)
-        computing = Computing(names, keys, session, None, PROTOCOL)
+        computing = Computing(names, keys, session, PROTOCOL, dealer="")
         self.parties = [
             Holder(
                 computing,
