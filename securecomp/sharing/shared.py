@@ -42,7 +42,7 @@ class Computation:
         journal: Callable[[str], Journal] | None = None,
         dealer: bool = True,
     ) -> None:
-        """Agree on the parties, and let the dealer give each its seed.
+        """Agree on the parties, and let the dealer, or a neighbour, give each its seed.
 
         Args:
             parties: Two or more names.

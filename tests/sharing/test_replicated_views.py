@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from securecomp import wire
-from securecomp.core import field
+from securecomp.core import field, prg
 from securecomp.errors import (
     AuthenticationError,
     ParameterError,
@@ -77,6 +77,13 @@ def test_streams_are_of_one_session_purpose_and_step(carrier, ring):
         for step in (1, 2)
     }
     assert len(keys) == 24
+
+
+def test_a_seed_makes_other_keys_in_another_session_and_for_another_pair(carrier, ring):
+    seed = bytes(prg.SEED_BYTES)
+    holders = (ring.parties[0], Ring(NAMES, carrier).parties[0])
+    pairs = [("a", "c"), ("b", "a")]
+    assert len({holder._derive(seed, *pair) for holder in holders for pair in pairs}) == 4
 
 
 @pytest.mark.parametrize("viewer", range(3))
@@ -262,9 +269,13 @@ def test_a_repeated_message_is_refused(replay, operation):
     x = engine.multiply(x, x)
     carrier.first = b""
     operands = {"multiply": (x, x), "negative": (x,), "reveal": (x, NAMES)}
-    with pytest.raises(RemoteProtocolError, match="round"):
+
+    def twice():
         for _ in range(2):
             getattr(engine, operation)(*operands[operation])
+
+    with pytest.raises(RemoteProtocolError, match="round"):
+        twice()
 
 
 def test_a_seed_of_another_length_is_refused(ring):
