@@ -14,7 +14,7 @@ from securecomp.ckks.agreement import Engagement, Offer, Registration
 from securecomp.ckks.circuits import ClientCircuit, Kind
 from securecomp.ckks.logits import LogitClient
 from securecomp.ckks.messages import REQUEST_BYTES
-from securecomp.ckks.plan import Linear
+from securecomp.ckks.parameters import Linear
 from securecomp.ckks.scores import ScoreClient
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg

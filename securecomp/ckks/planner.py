@@ -28,7 +28,8 @@ from securecomp.ckks import kernels, minimax, security, sigmoidplan
 from securecomp.ckks import ring as rings
 from securecomp.ckks.encryption import public_noise
 from securecomp.ckks.model import LogisticModel
-from securecomp.ckks.plan import MAX_FEATURES, Linear, Plan, Sigmoid
+from securecomp.ckks.parameters import Linear, Sigmoid
+from securecomp.ckks.plan import MAX_FEATURES, Plan
 from securecomp.errors import ParameterError
 
 Activation = Literal["client", "server"]

@@ -14,7 +14,7 @@ from securecomp.ckks.ledger import Ledger, MemoryLedger
 from securecomp.ckks.logits import LogitAccount, LogitServer
 from securecomp.ckks.messages import REQUEST_BYTES, EncryptedWeights
 from securecomp.ckks.model import LogisticModel
-from securecomp.ckks.plan import Linear
+from securecomp.ckks.parameters import Linear
 from securecomp.ckks.planner import Activation
 from securecomp.ckks.scores import ScoreServer
 from securecomp.core import entropy as entropy_

@@ -12,7 +12,7 @@ from securecomp import wire
 from securecomp.ckks import EncryptedLogisticRegression, InferenceClient, InferenceServer, planner
 from securecomp.ckks.messages import Columns, Scores
 from securecomp.ckks.model import probabilities
-from securecomp.ckks.plan import Sigmoid
+from securecomp.ckks.parameters import Sigmoid
 from securecomp.ckks.scores import ScoreClient, ScoreServer
 from securecomp.errors import (
     DecodeError,
