@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from securecomp.ckks import kernels, minimax, security, sigmoidplan
+from securecomp.ckks import chebyshev, kernels, minimax, security, sigmoidplan
 from securecomp.ckks.chain import Chain
 from securecomp.ckks.ring import Ring, ring
 from securecomp.errors import ParameterError
@@ -71,6 +71,11 @@ class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linea
         """A logit's scale is 2 to this."""
         return self.input_bits + self.lift_bits + self.weight_bits
 
+    @property
+    def hiding(self) -> int:
+        """What the noise that hides model and key stays within, at a logit's scale."""
+        return sum(1 << bits for bits in (self.flood_bits, self.release_bits) if bits)
+
 
 class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigmoid"):
     """The server computes probabilities: a polynomial for the logistic function, over SEAL.
@@ -110,6 +115,9 @@ class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigm
         )
         if not sound:
             raise ParameterError("the plan's circuit has numbers out of range")
+        # One for the result, one for the logit's rescaling, the rest for the polynomial's.
+        if len(self.moduli) != 2 + chebyshev.depth(self.degree):
+            raise ParameterError("the plan has another number of moduli than its polynomial takes")
 
     def of(self, features: int) -> sigmoidplan.Plan:
         """Return the circuit for so many features, each over its bound."""

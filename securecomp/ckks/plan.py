@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from securecomp import wire
-from securecomp.ckks import security
+from securecomp.ckks import security, sigmoidplan
 from securecomp.ckks.encryption import public_noise
 from securecomp.ckks.layout import Section, sections
 from securecomp.ckks.model import Label, Link, check_classes
@@ -24,6 +24,7 @@ MAX_FEATURES = 1 << 16
 _MAX_BATCHES = 16
 _MAX_BYTES = 1 << 27
 _SHOWN = 0.05 * math.log2(3)  # a twentieth of a ternary coefficient
+_TINY = 1e-6  # what two ways to compute one error may differ by, relatively
 _SLACK = 1 << 12  # what a message has beside its vector
 
 
@@ -84,6 +85,14 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if isinstance(self.circuit, Linear):
             self._check_hiding(self.circuit)
+        else:
+            self._check_sigmoid(self.circuit)
+
+    def _check_sigmoid(self, c: Sigmoid) -> None:
+        if len(self.features) > sigmoidplan.MOST_FEATURES:
+            raise ParameterError("the plan has more features than its circuit takes")
+        if self.error * (1 + _TINY) < c.numeric_error + c.polynomial_error:
+            raise ParameterError("the plan's error is less than its circuit's")
 
     def _check_hiding(self, c: Linear) -> None:
         if self.protect_model and not (c.flood_bits and 1 <= self.max_rows <= len(self.features)):
@@ -92,11 +101,16 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ParameterError("an encrypted model's results are for the client, and show it")
         if bool(self.shareable_rows) != bool(c.release_bits):
             raise ParameterError("a plan has noise for results exactly if they may be shared")
-        if math.prod(c.primes) <= 2 * int((self.logit_bound + 1) * (1 << c.scale_bits)):
+        largest = int((self.logit_bound + 1) * (1 << c.scale_bits)) + c.hiding
+        if math.prod(c.primes) <= 2 * largest:
             raise ParameterError("the plan's modulus does not hold its largest logit")
         # What every model of so many features leaves, whatever its weights.
-        if self.error * (1 + 1e-9) < self.inputs / 2 / 2.0**c.weight_bits:
-            raise ParameterError("the plan's error is less than its digits leave")
+        least = self.inputs / 2 / 2.0**c.weight_bits + c.hiding / 2.0**c.scale_bits
+        if self.error * (1 + _TINY) < least:
+            raise ParameterError("the plan's error is less than its digits and noise leave")
+        # Rounding takes the other half.
+        if self.error > self.precision / 2 * (1 + _TINY):
+            raise ParameterError("the plan's error is more than half of its precision")
         for bits, rows, noise in (
             (c.flood_bits, self.max_rows * self.protect_model, public_noise(c.degree)),
             (c.release_bits, self.shareable_rows, 1),

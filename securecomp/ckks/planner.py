@@ -88,8 +88,7 @@ class Scaled:
         rounding = self.logit / (1 << 51) + max(self.totals) / 2 / (1 << circuit.input_bits)
         rounding += Fraction(len(weights[0]), 2) / (1 << circuit.weight_bits)
         noise = max(_noise(circuit, row, encrypted) for row in weights)
-        hiding = sum(1 << bits for bits in (circuit.flood_bits, circuit.release_bits) if bits)
-        return rounding + (noise + hiding + Fraction(1, 2)) / scale
+        return rounding + (noise + circuit.hiding + Fraction(1, 2)) / scale
 
     def check_hidden(self, plan: Plan) -> None:
         """Refuse a plan whose noise hides less than it says.
