@@ -90,6 +90,20 @@ class Scaled:
         noise = max(_noise(circuit, row, encrypted) for row in weights)
         return rounding + (noise + circuit.hiding + Fraction(1, 2)) / scale
 
+    def check_domain(self, domain: float) -> None:
+        """Refuse a domain that no row within the bounds reaches, so that every answer would fail.
+
+        Raises:
+            ParameterError: An intercept is too far beyond it.
+        """
+        for total, intercept in zip(self.totals, self.intercepts, strict=True):
+            if abs(intercept) - total > domain:
+                raise ParameterError(
+                    f"an intercept of {float(intercept):.4g} and weights that move a logit by up "
+                    f"to {float(total):.4g} leave no row in a domain of {domain:g}; plan a larger "
+                    "domain"
+                )
+
     def check_hidden(self, plan: Plan) -> None:
         """Refuse a plan whose noise hides less than it says.
 
@@ -245,6 +259,7 @@ def _sigmoid_plan(
         weight_bound=weight_bound,
         precision=precision / 2,
     )
+    scaled.check_domain(domain)
     return Plan(
         features=model.features,
         bounds=bounds,

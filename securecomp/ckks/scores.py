@@ -102,6 +102,7 @@ class ScoreServer:
         scaled = Scaled(model, plan.bounds)
         if max(scaled.totals) > self.circuit.weight_bound or scaled.logit > plan.logit_bound:
             raise ParameterError("the plan is for smaller weights than this model's; plan again")
+        scaled.check_domain(self.circuit.domain)
         self.weights = np.array([[float(v) for v in row] for row in scaled.weights])
         self.intercepts = np.array(model.intercepts)
 

@@ -89,6 +89,25 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="a logit can reach"):
             planner.plan(linear_model(4, scale=1e4), activation="server")
 
+    def test_an_intercept_that_leaves_no_row_in_the_domain(self):
+        """Every row would be refused, so nothing is published."""
+        for model in (
+            linear_model(4, intercept=40.0),
+            linear_model(4, intercept=-40.0),
+            msgspec.structs.replace(linear_model(4, 3), link="ovr", intercepts=(0.0, 0.0, 40.0)),
+        ):
+            with pytest.raises(ParameterError, match=r"leave no row in a domain of 4; plan a la"):
+                planner.plan(model, **(CHOICES | {"domain": 4.0}))
+        # A row at a corner of the bounds is within it.
+        total = sum(map(abs, linear_model(4).weights[0]))
+        model = linear_model(4, intercept=8.0 + total * 0.99)
+        plan = planner.plan(model, **CHOICES)
+        ScoreServer(plan, model)
+        beyond = msgspec.structs.replace(model, intercepts=(8.0 + total * 1.01,))
+        assert plan.logit_bound == 16.0
+        with pytest.raises(ParameterError, match="leave no row in a domain of 8"):
+            ScoreServer(plan, beyond)
+
     @pytest.mark.parametrize(
         "choices",
         [{"protect_model": True}, {"encrypted": True}, {"shareable_rows": 5}],
