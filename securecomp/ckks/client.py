@@ -107,9 +107,12 @@ class InferenceClient(Role):
 
     - results may go to whoever sees no ciphertexts (a ward, a register);
     - with `shareable_rows` those of so many rows may go to anybody, an honest server included:
-      noise that hides the digits' origin is added before rounding, 2^-40 away from perfect
-      (B. Li, D. Micciancio, M. Schultz, J. Sorrell, Securing approximate homomorphic encryption
-      using differential privacy, CRYPTO 2022, the statistical variant);
+      noise that hides the digits' origin is added before rounding (B. Li, D. Micciancio,
+      M. Schultz, J. Sorrell, Securing approximate homomorphic encryption using differential
+      privacy, CRYPTO 2022, the statistical variant). It is 2^-40 away from perfect if the noise of
+      the server's answers is what its plan allows, which only the server can check. An answer
+      gives the same numbers whenever it is read; a row that is encrypted again counts again, and
+      nothing here counts them: whoever shares results does;
     - a server that may cheat must learn neither results, nor labels, nor whether an answer was
       refused: wrong answers make each of these a question about the key. After a refused answer
       draw a new key.

@@ -271,7 +271,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             else "no: a client that looks at replies learns the weights"
         )
         shared = (
-            f"anybody, of {self.shareable_rows:,} rows (2^-40)"
+            f"anybody, of {self.shareable_rows:,} rows (2^-40, by the server's word)"
             if self.shareable_rows
             else "the client, and who sees no ciphertexts"
         )
