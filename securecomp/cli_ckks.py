@@ -264,11 +264,11 @@ def decrypt(
         answers = files.split(read_bytes(answer), str(answer))
         if len(requests) != len(answers):
             raise ParameterError(f"{answer}: answers another request than {request}")
-        parts = []
+        parts, count = [], 0
         for done, (asked, got) in enumerate(zip(requests, answers, strict=True)):
-            parts.append(client.decrypt(got, asked))
+            parts.append(client.decrypt(got, asked, count + 1))
+            count += len(parts[-1].values)
             progress(done + 1, len(answers))
-        count = sum(len(part.values) for part in parts)
         header: list[str] = []
         cells: Any = ()
         if table is not None:

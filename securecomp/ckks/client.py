@@ -217,12 +217,15 @@ class InferenceClient(Role):
         self._pending[request] = len(array)
         return sealed
 
-    def decrypt(self, data: wire.Buffer, request: wire.Buffer | None = None) -> Predictions:
+    def decrypt(
+        self, data: wire.Buffer, request: wire.Buffer | None = None, first: int = 1
+    ) -> Predictions:
         """Read an answer, once (again only if the request is given again).
 
         Args:
             data: The server's answer.
             request: The request that it must belong to, if another process made it.
+            first: Number of its first row in the whole table, for errors.
 
         Raises:
             DecodeError: Not a message.
@@ -248,7 +251,7 @@ class InferenceClient(Role):
         try:
             if answer.rows != rows:
                 raise DecodeError(f"answers {answer.rows} rows and {rows} were asked")
-            values = circuit.decrypt(answer, payload, rows)
+            values = circuit.decrypt(answer, payload, rows, first)
         except DecodeError as error:
             raise RemoteProtocolError(self.offer.server, str(error)) from None
         rounded = np.round(values, self._plan.decimals) + 0.0  # no negative zero

@@ -82,8 +82,26 @@ class TestRefusals:
         rows = np.zeros((3, 4))
         rows[1] = np.sign(model.weights[0])
         answer = server.predict(client.encrypt(rows))
-        with pytest.raises(RangeError, match=r"rows have logits beyond .* a larger domain than 8"):
+        with pytest.raises(
+            RangeError,
+            match=r"^rows 1 to 3: logits beyond .* in 1 of .* row 2; plan a larger domain than 8$",
+        ):
             client.decrypt(answer)
+
+    def test_a_row_has_its_number_in_the_whole_table(self):
+        model = linear_model(4, scale=10.0)
+        server = InferenceServer.create(model, **CHOICES)
+        client = InferenceClient.create(server.offer)
+        server.register(client.registration.encode())
+        slots = client.offer.plan.sigmoid.slots
+        rows = np.zeros((slots + 9, 4))
+        rows[slots + 5] = np.sign(model.weights[0])  # of the second batch
+        request = client.encrypt(rows)
+        answer = server.predict(request)
+        with pytest.raises(RangeError, match=f"the first in row {slots + 6};"):
+            client.decrypt(answer)
+        with pytest.raises(RangeError, match=f"rows {slots + 101} to .* in row {slots + 106};"):
+            client.decrypt(answer, request, 101)
 
     def test_bounds_that_no_polynomial_covers(self):
         with pytest.raises(ParameterError, match="a logit can reach"):

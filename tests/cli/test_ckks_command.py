@@ -148,6 +148,24 @@ def test_probabilities_by_the_server(table, ok, patients, fitted):
     assert np.abs(np.array(found) - fitted.predict_proba(patients[0])[:, 1]).max() < promised
 
 
+def test_a_row_beyond_the_domain_has_its_number_in_the_table(
+    table, ok, fails, patients, fitted, monkeypatch
+):
+    """Of three messages the second has it."""
+    logits = np.abs(fitted.decision_function(patients[0]))
+    inner = patients[0][logits < 5].head(12)
+    order = [*inner.index[:8], logits.argmax(), *inner.index[8:]]
+    patients[0].iloc[order].to_csv("patients.csv", index=False)
+    monkeypatch.setattr(cli_ckks, "_CHUNK", 5)
+    ok("publish", "model.json", "risk", "--activation", "server", "--domain", "6", "--degree", "3")
+    ok("keygen", "risk.offer", "north")
+    ok(*ENCRYPT)
+    ok(*PREDICT)
+    line = fails(*DECRYPT)
+    assert line.startswith("rows 6 to 10: logits beyond")
+    assert "in 1 of them, the first in row 9;" in line
+
+
 def test_rows_are_counted_across_commands(table, ok, fails, patients):
     ok("publish", "model.json", "risk", "--protect-model")
     ok("keygen", "risk.offer", "north")
