@@ -255,6 +255,24 @@ class TestFiles:
             with pytest.raises(DecodeError):
                 files.split(bad, "here")
 
+    def test_labels_are_no_formulas(self):
+        labels = ("=1+1", "+a", "-1", "@x", "\tb", "\rc", "\x00", "a=b", "", 3)
+        values = np.eye(len(labels)) * 9
+        parts = [Predictions(values, "logits", labels, "softmax")]
+        header = ["=cmd()", "-x", "age"]
+        rows = [["=own", -5, -2.5]] * len(labels)
+        found = list(csv.reader(io.StringIO(files.format_csv(header, rows, parts, 2), newline="")))
+        assert found[0][:4] == ["'=cmd()", "'-x", "age", "prediction"]
+        assert found[0][4] == "probability =1+1"
+        shown = ["'=1+1", "'+a", "'-1", "'@x", "'\tb", "'\rc", "'\x00", "a=b", "", "3"]
+        assert [row[3] for row in found[1:]] == shown
+        assert {tuple(row[:3]) for row in found[1:]} == {("=own", "-5", "-2.5")}
+
+    def test_labels_that_are_numbers(self):
+        parts = [Predictions(np.array([[-3.0], [3.0]]), "logits", (-1, 1), "sigmoid")]
+        found = list(csv.reader(io.StringIO(files.format_csv([], (), parts, 2))))
+        assert [row[0] for row in found] == ["prediction", "-1", "1"]
+
     def test_a_table(self):
         parts = [
             Predictions(np.array([[0.0], [3.0]]), "logits", ("no", "yes, much"), "sigmoid"),
