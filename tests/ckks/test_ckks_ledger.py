@@ -306,3 +306,27 @@ class TestServers:
         file_of(tmp_path).write_text("nonsense\n")
         with pytest.raises(LocalProtocolError, match="is damaged"):
             parties.ask(table(1))
+
+    def test_more_rows_than_are_ever_answered(self):
+        """The client does not send them."""
+        parties = Parties(max_rows=3)
+        with pytest.raises(ParameterError, match="4 rows, and the plan answers 3 for one client"):
+            parties.ann.encrypt(table(4))
+        parties.ask(table(3))
+
+    def test_several_are_checked_together(self):
+        parties = Parties(max_rows=5, clients=("ann", "bob"))
+        two = [parties.ann.encrypt(table(2)) for _ in range(3)]
+        other = parties.clients["bob"].encrypt(table(5))
+        for _ in range(2):
+            parties.server.check([*two[:2], other])
+            with pytest.raises(BudgetError, match=r"ann: .* would pass the 5"):
+                parties.server.check([other, *two])
+            with pytest.raises(RemoteProtocolError, match="ann: asks the same request twice"):
+                parties.server.check([two[0], two[0]])
+        for request in (*two[:2], other):
+            parties.server.predict(request)
+        with pytest.raises(RemoteProtocolError, match="answered before"):
+            parties.server.check([two[1]])
+        with pytest.raises(BudgetError, match="2 more rows after 4"):
+            parties.server.check([two[2]])
