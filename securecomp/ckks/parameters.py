@@ -4,9 +4,10 @@ import math
 
 import msgspec
 
-from securecomp.ckks import chebyshev, kernels, minimax, security, sigmoidplan
+from securecomp.ckks import chebyshev, kernels, security, sigmoidplan
 from securecomp.ckks.chain import Chain
 from securecomp.ckks.ring import Ring, ring
+from securecomp.core import minimax
 from securecomp.errors import ParameterError
 
 _MAX_INPUT_BITS = 50

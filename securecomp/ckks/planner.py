@@ -24,12 +24,13 @@ import math
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from securecomp.ckks import kernels, minimax, security, sigmoidplan
+from securecomp.ckks import kernels, security, sigmoidplan
 from securecomp.ckks import ring as rings
 from securecomp.ckks.encryption import public_noise
 from securecomp.ckks.model import LogisticModel
 from securecomp.ckks.parameters import Linear, Sigmoid
 from securecomp.ckks.plan import MAX_FEATURES, Plan
+from securecomp.core import minimax
 from securecomp.errors import ParameterError
 
 Activation = Literal["client", "server"]

@@ -108,6 +108,19 @@ def multiply(a, b, out):  # type: ignore[no-untyped-def]
         out[i] = _product(a[i], b[i])
 
 
+@_kernel(numba.void(RU, RU, RU, RU, RU, boolean, U))
+def beaver(d, e, a, b, c, first, out):  # type: ignore[no-untyped-def]
+    """A share of (a + d)(b + e): c + d b + e a, and d e for one party."""
+    for i in range(out.size):
+        bi = b[i]
+        if first:
+            s = bi + e[i]
+            bi = min(s, s - P)
+        s = c[i] + _product(d[i], bi)
+        s = min(s, s - P) + _product(e[i], a[i])
+        out[i] = min(s, s - P)
+
+
 @_kernel(numba.void(RU, uint64, U))
 def scale(a, k, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
