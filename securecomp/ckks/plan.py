@@ -11,12 +11,13 @@ from typing import Literal
 import msgspec
 
 from securecomp import wire
-from securecomp.ckks import kernels, minimax, security, sigmoidplan
+from securecomp.ckks import kernels, security, sigmoidplan
 from securecomp.ckks.chain import Chain
 from securecomp.ckks.encryption import public_noise
 from securecomp.ckks.layout import Section, sections
 from securecomp.ckks.model import Label, Link, check_classes
 from securecomp.ckks.ring import Ring, ring
+from securecomp.core import minimax
 from securecomp.errors import ParameterError
 
 MAX_ROWS = 1 << 17

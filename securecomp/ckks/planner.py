@@ -24,11 +24,12 @@ import math
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from securecomp.ckks import kernels, minimax, security, sigmoidplan
+from securecomp.ckks import kernels, security, sigmoidplan
 from securecomp.ckks import ring as rings
 from securecomp.ckks.encryption import public_noise
 from securecomp.ckks.model import LogisticModel
 from securecomp.ckks.plan import MAX_FEATURES, Linear, Plan, Sigmoid
+from securecomp.core import minimax
 from securecomp.errors import ParameterError
 
 Activation = Literal["client", "server"]

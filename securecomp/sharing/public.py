@@ -57,11 +57,14 @@ class Public:
 
     @property
     def residues(self) -> Residues:
-        """Flat residues."""
-        return field.public(self.integers).reshape(-1)
+        """Flat residues; of one number a scalar, which goes with every shape."""
+        residues = field.public(self.integers)
+        return residues.reshape(()) if residues.size == 1 else residues.reshape(-1)
 
     def broadcast(self, shape: tuple[int, ...]) -> "Public":
-        """Return them repeated to a larger shape."""
+        """Return them repeated to a larger shape; one number stays one."""
+        if self.integers.size == 1:
+            return self
         return Public(np.broadcast_to(self.integers, shape), self.scale)
 
     def negative(self) -> "Public":

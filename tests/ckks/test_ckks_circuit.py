@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from securecomp.ckks import chebyshev, minimax, noise
+from securecomp.ckks import chebyshev, noise
 from securecomp.ckks.chain import choose
 from securecomp.ckks.chebyshev import Series, Value
 from securecomp.ckks.noise import Trace, Tracer
 from securecomp.ckks.security import LARGEST
 from securecomp.ckks.sigmoidcircuit import SigmoidClient, SigmoidServer
 from securecomp.ckks.sigmoidplan import Plan, plan
+from securecomp.core import minimax
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
 pytest.importorskip("tenseal")
