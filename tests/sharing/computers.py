@@ -1,5 +1,7 @@
 """Parties that compute on shares, carriers that listen, and exact arithmetic to compare with."""
 
+import functools
+import operator
 from fractions import Fraction
 
 import numpy as np
@@ -124,10 +126,6 @@ def openings(run, start=0):
     for step in sorted(steps):
         columns = zip(*(numbers for numbers, _ in steps[step].values()), strict=True)
         bits = next(iter(steps[step].values()))[1]
-        if bits == 64:
-            found.append(
-                (64, [int(np.bitwise_xor.reduce(np.array(c, np.uint64))) for c in columns])
-            )
-        else:
-            found.append((bits, [sum(c) % P for c in columns]))
+        join = operator.xor if bits == 64 else lambda a, b: (a + b) % P
+        found.append((bits, [functools.reduce(join, column) for column in columns]))
     return found

@@ -70,8 +70,8 @@ def test_matrix_products(run, m, k, n):
     rng = np.random.default_rng(m * 100 + k * 10 + n)
     a = rng.integers(-(1 << 28), 1 << 28, (m, k), endpoint=True)
     b = rng.integers(-(1 << 28), 1 << 28, (k, n), endpoint=True)
-    want = ints([[sum(int(a[i, j]) * int(b[j, l]) for j in range(k)) for l in range(n)]
-                 for i in range(m)]).reshape(m, n)  # fmt: skip
+    want = ints([[sum(int(u) * int(v) for u, v in zip(row, column, strict=True))
+                  for column in b.T] for row in a]).reshape(m, n)  # fmt: skip
     x, y = run.share("north", a, bound=1 << 28), run.share("south", b, bound=1 << 28)
     for product in (x @ y, x.dot(y), x @ b, a @ y):
         assert product.bound <= (1 << 56) * max(k, 1)
@@ -200,9 +200,10 @@ def test_nothing_and_one(run):
     same(empty.T @ other, np.zeros((3, 3), int))
     one = run.share("north", 7, bound=9)
     assert (one.shape, one.size, one.ndim) == ((), 1, 0)
-    for made, want in ((one + one, 14), (one * -one, -49), (one.sum(), 7), (one.mean(), 7),
-                       (one.square(), 49), (one[None], [7]), (one < 8, 1), (one[()], 7)):  # fmt: skip
-        same(made, want)
+    made = (one + one, one * -one, one.sum(), one.mean(), one.square(), one < 8, one[()])
+    for found, want in zip(made, (14, -49, 7, 7, 49, 1, 7), strict=True):
+        same(found, want)
+    same(one[None], [7])
 
 
 @given(data=st.data())
