@@ -201,9 +201,17 @@ class SharedArray:
         factor = scale // self.scale
         return self if factor == 1 else self._times(factor, factor)
 
+    def _operand(self, other: Operand, scale: int) -> "SharedArray | Public":
+        """Return what a public operand is over a scale; refuse another computation's array."""
+        if not isinstance(other, SharedArray):
+            return Public.of(other, scale)
+        if other.engine is not self.engine:
+            raise ParameterError("the two arrays are of different computations; share both in one")
+        return other
+
     def _together(self, other: Operand) -> tuple["SharedArray", "SharedArray | Public"]:
         """Bring two operands to one shape and one scale."""
-        y = other if isinstance(other, SharedArray) else Public.of(other, self.scale)
+        y = self._operand(other, self.scale)
         shape = _broadcast(self.shape, y.shape)
         scale = math.lcm(self.scale, y.scale)
         if isinstance(y, SharedArray) and scale not in (self.scale, y.scale):
@@ -214,8 +222,13 @@ class SharedArray:
         return self.broadcast(shape).finer(scale), y.broadcast(shape).finer(scale)
 
     def __add__(self, other: Operand) -> "SharedArray":
+        return self.plus(other)
+
+    def plus(self, other: Operand, bound: int | None = None) -> "SharedArray":
+        """Return the sum, within a bound if the caller knows one that holds for it."""
         x, y = self._together(other)
-        bound = check_bound(x.bound + y.bound, "a sum")
+        if bound is None:
+            bound = check_bound(x.bound + y.bound, "a sum")
         if isinstance(y, SharedArray):
             value = self.engine.add(x.value, y.value)
         else:
@@ -253,7 +266,7 @@ class SharedArray:
     # Products: one round, none with public numbers
 
     def __mul__(self, other: Operand) -> "SharedArray":
-        y = other if isinstance(other, SharedArray) else Public.of(other, 1)
+        y = self._operand(other, 1)
         shape = _broadcast(self.shape, y.shape)
         bound = check_bound(self.bound * y.bound, "a product")
         x, y = self.broadcast(shape), y.broadcast(shape)
@@ -271,7 +284,7 @@ class SharedArray:
         return self.like(self.engine.square(self.value), self.shape, self.scale**2, bound)
 
     def __matmul__(self, other: Operand) -> "SharedArray":
-        y = other if isinstance(other, SharedArray) else Public.of(other, 1)
+        y = self._operand(other, 1)
         if self.ndim == 1:
             return (self.reshape(1, -1) @ y)._move(lambda a: a.reshape(a.shape[1:]))
         if len(y.shape) == 1:
@@ -317,17 +330,17 @@ class SharedArray:
         return d.like(self.engine.negative(d.value), d.shape, 1, 1)
 
     def __ge__(self, other: Operand) -> "SharedArray":
-        return 1 - (self < other)
+        return (1 - (self < other)).within(1)
 
     def __le__(self, other: Operand) -> "SharedArray":
-        return 1 - (self > other)
+        return (1 - (self > other)).within(1)
 
     def __eq__(self, other: Operand) -> "SharedArray":  # type: ignore[override]
         d = self - other
         return d.like(self.engine.zero(d.value), d.shape, 1, 1)
 
     def __ne__(self, other: Operand) -> "SharedArray":  # type: ignore[override]
-        return 1 - (self == other)
+        return (1 - (self == other)).within(1)
 
     def truncate(self, bits: int) -> "SharedArray":
         """Return floor(x) on a grid that is 2^bits coarser: exact, never off by one.
@@ -336,7 +349,7 @@ class SharedArray:
             ParameterError: The scale is not a multiple of 2^bits.
             RangeError: Values beyond 2^59 units.
         """
-        if not 1 <= bits <= 58 or self.scale % (1 << bits):
+        if bits not in range(1, 59) or self.scale % (1 << bits):
             raise ParameterError(
                 f"a scale of {self.scale} has no {bits} binary digits to drop; share with bits="
             )
