@@ -31,6 +31,7 @@ def run(name, folder):
 def test_there_is_no_example_without_a_test():
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
         "encrypted_inference.py",
+        "hidden_model.py",
         "hospital_sums.py",
         "secure_aggregation.py",
     }
@@ -106,3 +107,15 @@ def test_encrypted_inference(tmp_path):
     found = [float(x) for x in three.split("[")[1].rstrip("]").split()]
     assert found == pytest.approx(model.predict_proba(rows[300:303])[:, 1], abs=1e-3)
     assert sent.endswith("the owner could read none of them")
+
+
+def test_hidden_model(tmp_path):
+    done = run("hidden_model.py", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    difference, equal, middle, _ = done.stdout.splitlines()
+    assert 0 < float(difference.split()[-1]) < 2.1e-3
+    assert equal == "labels equal: 269 of 269"
+    rows, ill = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows[:300], ill[:300])
+    expected = sorted(model.decision_function(rows[300:325]))[12]
+    assert float(middle.split()[-1]) == pytest.approx(expected, abs=1e-3)

@@ -8,10 +8,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.ckks import chebyshev, minimax, security
+from securecomp.ckks import chebyshev, security
 from securecomp.ckks.chain import LEAST_PRIME_BITS, MOST_PRIME_BITS, Chain, choose
 from securecomp.ckks.chebyshev import Arithmetic, Series, Value
 from securecomp.ckks.noise import Trace, Tracer
+from securecomp.core import minimax
 from securecomp.errors import ParameterError
 
 Reals = npt.NDArray[np.float64]

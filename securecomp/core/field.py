@@ -126,6 +126,10 @@ def public(values: npt.ArrayLike, what: str = "constant") -> Residues:
         return np.zeros(array.shape, np.uint64)
     if array.dtype.kind not in "iubO":
         raise ParameterError(f"{what}: expected integers, got {array.dtype}")
+    if array.dtype.kind in "ib":
+        return np.asarray(np.mod(array, np.int64(MODULUS))).astype(np.uint64)
+    if array.dtype.kind == "u":
+        return np.asarray(np.mod(array, np.uint64(MODULUS))).astype(np.uint64)
     return np.asarray(np.mod(array.astype(object), MODULUS)).astype(np.uint64)
 
 

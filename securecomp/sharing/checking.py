@@ -252,9 +252,9 @@ class Checking(Lockstep):
         checks: Number of checks that passed.
     """
 
-    PROTOCOL: ClassVar[str] = "sharing/authenticated/1"
-    PARTY: ClassVar[type[Party]] = CheckingParty
-    DEALER: ClassVar[type[Dealer]] = CheckingDealer
+    protocol: ClassVar[str] = "sharing/authenticated/1"
+    party_role: ClassVar[type[Party]] = CheckingParty
+    dealer_role: ClassVar[type[Dealer]] = CheckingDealer
 
     def __init__(
         self, names: Sequence[str], carrier: Carrier, journal: Callable[[str], Journal] | None

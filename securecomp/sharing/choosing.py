@@ -25,20 +25,28 @@ def where(condition: SharedArray, x: Operand, y: Operand) -> SharedArray:
     Raises:
         ParameterError: The condition is not of zeros and ones, or nothing to choose is shared.
     """
-    if (condition.scale, condition.bound) != (1, 1):
+    if not isinstance(condition, SharedArray) or (condition.scale, condition.bound) != (1, 1):
         raise ParameterError("where: the condition is what a comparison returns, ones and zeros")
     if isinstance(x, SharedArray):
-        return condition * (x - y) + y
+        return _chosen(condition, x, y)
     if not isinstance(y, SharedArray):
         raise ParameterError("where: share one of the values; both are public here")
-    return (1 - condition) * (y - x) + x
+    return _chosen((1 - condition).within(1), y, x)
+
+
+def _chosen(condition: SharedArray, x: SharedArray, y: Operand) -> SharedArray:
+    x, other = x._together(y)
+    # One of the two, though the terms of this sum are larger.
+    return (condition * (x - other)).plus(other, max(x.bound, other.bound))
 
 
 def concatenate(parts: list[SharedArray]) -> SharedArray:
     """Return vectors of one scale, one after the other."""
-    first = parts[0]
-    if any(p.scale != first.scale or p.ndim != 1 for p in parts):
+    if not parts or any(p.scale != parts[0].scale or p.ndim != 1 for p in parts):
         raise ParameterError("concatenate takes vectors of one scale")
+    first = parts[0]
+    if any(p.engine is not first.engine for p in parts):
+        raise ParameterError("concatenate: the vectors are of different computations")
     value = first.engine.join([p.value for p in parts])
     return first.like(value, (sum(p.size for p in parts),), bound=max(p.bound for p in parts))
 
@@ -75,12 +83,11 @@ def _tournament(
 ) -> SharedArray:
     if not x.size:
         raise ParameterError("an empty array has no extreme")
-    bound = x.bound
     x = x.reshape(-1)
     while x.size > 1:
         half = x.size // 2
         a, b = x[:half], x[half : 2 * half]
-        x = concatenate([where(worse(a, b), b, a).within(bound), x[2 * half :]])
+        x = concatenate([where(worse(a, b), b, a), x[2 * half :]])
     return x.reshape(())
 
 
@@ -94,21 +101,24 @@ def sort(x: SharedArray) -> SharedArray:
     n = x.size
     for low, high in network(n):
         a, b = x[low], x[high]
-        swap = ((b < a) * (b - a)).within(2 * x.bound)
+        swap = (b < a) * (b - a)
         # Where each element of the next order comes from: what stays, the lower, the higher.
         source = np.arange(n)
         source[low] = n + np.arange(len(low))
         source[high] = n + len(low) + np.arange(len(high))
-        parts = [x, (a + swap).within(x.bound), (b - swap).within(x.bound)]
+        parts = [x, a.plus(swap, x.bound), b.plus(-swap, x.bound)]
         x = concatenate(parts)[source]
     return x
 
 
 def quantile(x: SharedArray, q: float) -> SharedArray:
-    """Return the element of rank ceil(q n): the lower inverse of the distribution function."""
+    """Return the element of rank ceil(q n): the lower inverse of the distribution function.
+
+    A float q stands for the decimal that it is printed as: a tenth of 10 elements is one.
+    """
     if not 0 <= q <= 1 or not x.size:
         raise ParameterError("a quantile is from 0 to 1, of at least one element")
-    rank = max(1, math.ceil(Fraction(q) * x.size))
+    rank = max(1, math.ceil(Fraction(str(q)) * x.size))
     return sort(x.reshape(-1))[rank - 1]
 
 

@@ -8,10 +8,12 @@ import numpy.typing as npt
 
 from securecomp.core import field
 from securecomp.core.field import LIMIT, Residues
+from securecomp.core.fixedpoint import as_array
 from securecomp.errors import ParameterError, RangeError
 
 _MOST_DIGITS = 24
 _EXACT = 1 << 53
+_EXPECTED = "expected a shared array, or finite numbers"
 
 
 class Public:
@@ -32,14 +34,12 @@ class Public:
         """
         if isinstance(numbers, cls):
             return numbers
-        array = np.asarray(numbers)
+        array = as_array(numbers, "a public operand")
         if array.dtype.kind in "iub":
             return cls(array.astype(object if array.dtype.kind == "u" else np.int64), 1)
-        if array.dtype.kind == "O" and all(isinstance(v, int) for v in array.flat):
-            return cls(array, 1)
-        if array.dtype.kind != "f" or not np.all(np.isfinite(array)):
-            raise ParameterError("expected a shared array, or finite numbers")
-        exact = [Fraction(float(v)) for v in array.flat]
+        if array.dtype.kind not in "fO":
+            raise ParameterError(_EXPECTED)
+        exact = [_exact(v) for v in array.flat]
         on_grid = all((f * scale).denominator == 1 for f in exact)
         grid = scale if on_grid else max((f.denominator for f in exact), default=1)
         if not on_grid and grid > 1 << _MOST_DIGITS:
@@ -57,11 +57,14 @@ class Public:
 
     @property
     def residues(self) -> Residues:
-        """Flat residues."""
-        return field.public(self.integers).reshape(-1)
+        """Flat residues; of one number a scalar, which goes with every shape."""
+        residues = field.public(self.integers)
+        return residues.reshape(()) if residues.size == 1 else residues.reshape(-1)
 
     def broadcast(self, shape: tuple[int, ...]) -> "Public":
-        """Return them repeated to a larger shape."""
+        """Return them repeated to a larger shape; one number stays one."""
+        if self.integers.size == 1:
+            return self
         return Public(np.broadcast_to(self.integers, shape), self.scale)
 
     def negative(self) -> "Public":
@@ -71,6 +74,14 @@ class Public:
     def finer(self, scale: int) -> "Public":
         """Return them over a multiple of their scale."""
         return Public(self.integers.astype(object) * (scale // self.scale), scale)
+
+
+def _exact(number: object) -> Fraction:
+    if isinstance(number, int | np.integer | np.bool_) and not isinstance(number, np.timedelta64):
+        return Fraction(int(number))
+    if isinstance(number, float | np.floating) and np.isfinite(number):
+        return Fraction(*number.as_integer_ratio())
+    raise ParameterError(_EXPECTED)
 
 
 def check_bound(bound: int, what: str) -> int:

@@ -22,6 +22,7 @@ from securecomp.sharing.checking import Checking
 from securecomp.sharing.computing import Lockstep
 from securecomp.sharing.engine import Additive, Engine, Value
 from securecomp.sharing.public import Public, check_bound, in_units
+from securecomp.sharing.replicated import Replicated, Ring
 
 Operand = Union["SharedArray", Public, npt.ArrayLike]
 _CUT_LIMIT = 1 << 59
@@ -32,8 +33,8 @@ class Computation:
 
     Who learns what: nobody anything but shapes, scales and bounds, and what is revealed to it,
     against parties that follow the protocol, all of them but one together, if the dealer colludes
-    with none. With `integrity="mac"` also against parties that do not: a result is right, or the
-    computation aborts and reveals nothing (`authenticated` says it exactly).
+    with none. With integrity also against parties that do not: a result is right, or there is none
+    (`authenticated`). Without a dealer: three parties that follow the protocol, no two colluding.
     """
 
     def __init__(
@@ -42,28 +43,33 @@ class Computation:
         carrier: Carrier,
         *,
         journal: Callable[[str], Journal] | None = None,
+        dealer: bool = True,
         integrity: Literal["mac"] | None = None,
     ) -> None:
-        """Agree on the parties, and let the dealer give each its seed.
+        """Agree on the parties, and let the dealer, or a neighbour, give each its seed.
 
         Args:
             parties: Two or more names.
             carrier: Brings their messages, and has the keys of those that run here
                 (`local.LocalCarrier` for all in this process).
             journal: Gives each party its journal, so that a session is never taken up again.
+            dealer: False for three parties without one (`replicated`).
             integrity: "mac" for authenticated shares: a party that deviates is found out.
 
         Raises:
-            ParameterError: Not several different names, or no such integrity.
+            ParameterError: Not several different names, or what needs a dealer without one.
             ThresholdError: Fewer than two.
         """
         if integrity not in (None, "mac"):
             raise ParameterError(f'integrity is "mac" or None, not {integrity!r}')
-        self.engine: Engine = (
-            Authenticated(Checking(parties, carrier, journal))
-            if integrity
-            else Additive(Lockstep(parties, carrier, journal))
-        )
+        if integrity and not dealer:
+            raise ParameterError("integrity needs a dealer; leave dealer=False out")
+        if integrity:
+            self.engine: Engine = Authenticated(Checking(parties, carrier, journal))
+        elif dealer:
+            self.engine = Additive(Lockstep(parties, carrier, journal))
+        else:
+            self.engine = Replicated(Ring(parties, carrier, journal))
 
     def share(
         self,
@@ -205,9 +211,17 @@ class SharedArray:
         factor = scale // self.scale
         return self if factor == 1 else self._times(factor, factor)
 
+    def _operand(self, other: Operand, scale: int) -> "SharedArray | Public":
+        """Return what a public operand is over a scale; refuse another computation's array."""
+        if not isinstance(other, SharedArray):
+            return Public.of(other, scale)
+        if other.engine is not self.engine:
+            raise ParameterError("the two arrays are of different computations; share both in one")
+        return other
+
     def _together(self, other: Operand) -> tuple["SharedArray", "SharedArray | Public"]:
         """Bring two operands to one shape and one scale."""
-        y = other if isinstance(other, SharedArray) else Public.of(other, self.scale)
+        y = self._operand(other, self.scale)
         shape = _broadcast(self.shape, y.shape)
         scale = math.lcm(self.scale, y.scale)
         if isinstance(y, SharedArray) and scale not in (self.scale, y.scale):
@@ -218,8 +232,13 @@ class SharedArray:
         return self.broadcast(shape).finer(scale), y.broadcast(shape).finer(scale)
 
     def __add__(self, other: Operand) -> "SharedArray":
+        return self.plus(other)
+
+    def plus(self, other: Operand, bound: int | None = None) -> "SharedArray":
+        """Return the sum, within a bound if the caller knows one that holds for it."""
         x, y = self._together(other)
-        bound = check_bound(x.bound + y.bound, "a sum")
+        if bound is None:
+            bound = check_bound(x.bound + y.bound, "a sum")
         if isinstance(y, SharedArray):
             value = self.engine.add(x.value, y.value)
         else:
@@ -257,7 +276,7 @@ class SharedArray:
     # Products: one round, none with public numbers
 
     def __mul__(self, other: Operand) -> "SharedArray":
-        y = other if isinstance(other, SharedArray) else Public.of(other, 1)
+        y = self._operand(other, 1)
         shape = _broadcast(self.shape, y.shape)
         bound = check_bound(self.bound * y.bound, "a product")
         x, y = self.broadcast(shape), y.broadcast(shape)
@@ -275,7 +294,7 @@ class SharedArray:
         return self.like(self.engine.square(self.value), self.shape, self.scale**2, bound)
 
     def __matmul__(self, other: Operand) -> "SharedArray":
-        y = other if isinstance(other, SharedArray) else Public.of(other, 1)
+        y = self._operand(other, 1)
         if self.ndim == 1:
             return (self.reshape(1, -1) @ y)._move(lambda a: a.reshape(a.shape[1:]))
         if len(y.shape) == 1:
@@ -321,17 +340,17 @@ class SharedArray:
         return d.like(self.engine.negative(d.value), d.shape, 1, 1)
 
     def __ge__(self, other: Operand) -> "SharedArray":
-        return 1 - (self < other)
+        return (1 - (self < other)).within(1)
 
     def __le__(self, other: Operand) -> "SharedArray":
-        return 1 - (self > other)
+        return (1 - (self > other)).within(1)
 
     def __eq__(self, other: Operand) -> "SharedArray":  # type: ignore[override]
         d = self - other
         return d.like(self.engine.zero(d.value), d.shape, 1, 1)
 
     def __ne__(self, other: Operand) -> "SharedArray":  # type: ignore[override]
-        return 1 - (self == other)
+        return (1 - (self == other)).within(1)
 
     def truncate(self, bits: int) -> "SharedArray":
         """Return floor(x) on a grid that is 2^bits coarser: exact, never off by one.
@@ -340,7 +359,7 @@ class SharedArray:
             ParameterError: The scale is not a multiple of 2^bits.
             RangeError: Values beyond 2^59 units.
         """
-        if not 1 <= bits <= 58 or self.scale % (1 << bits):
+        if bits not in range(1, 59) or self.scale % (1 << bits):
             raise ParameterError(
                 f"a scale of {self.scale} has no {bits} binary digits to drop; share with bits="
             )

@@ -209,6 +209,8 @@ def test_much_is_checked_before_anything_is_revealed(run, monkeypatch):
 def test_integrity_is_mac_or_none(replay):
     with pytest.raises(ParameterError, match="integrity"):
         Computation(["a", "b"], LocalCarrier(replay(0)), integrity="sha")
+    with pytest.raises(ParameterError, match="needs a dealer"):
+        Computation(["a", "b", "c"], LocalCarrier(replay(0)), integrity="mac", dealer=False)
 
 
 # Cheating. Each takes a run and its first value, x, before x is multiplied and revealed.

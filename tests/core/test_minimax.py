@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.polynomial import chebyshev
 from scipy.optimize import linprog
 
-from securecomp.ckks import minimax
-from securecomp.ckks.minimax import logistic, sigmoid
+from securecomp.core import minimax
+from securecomp.core.minimax import logistic, sigmoid
 from securecomp.errors import ParameterError, RangeError
 
 DEGREES = (1, 3, 7, 15, 31, 63)
