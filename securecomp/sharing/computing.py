@@ -255,7 +255,7 @@ class Lockstep:
         self.dealer = Dealer(computing, identities[dealer], entropy)
         for party, seed in zip(self.parties, self.dealer.seeds, strict=True):
             data = self._tell(self.dealer, party, wire.encode_body(Seed(seed)), Seed.KIND)
-            party.seeded(party.hear(data, DEALER, self._step, Seed)[0].seed)
+            party.seeded(party.hear(data, dealer, self._step, Seed)[0].seed)
 
     def _tell(
         self, sender: Speaker, recipient: Speaker, body: wire.Bytes, kind: int
