@@ -102,6 +102,7 @@ _JOBS = {  # our job: its title, the peer's phase, how many times faster we must
         Target("at least 2x faster than SPU", 2),
     ),
     "compare": ("comparisons", "compare", Target("at least 4x faster than SPU", 4)),
+    "sigmoid": ("sigmoids", "sigmoid", Target("at least 3x faster than SPU", 3)),
 }
 _MPYC = Target("at least 100x faster than MPyC", 100)
 _HELAYERS = Target("at least 1.5x faster than HElayers", 1.5)
