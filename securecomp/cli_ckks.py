@@ -1,6 +1,7 @@
 """`securecomp ckks`: predictions on rows that the server cannot read, over files."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -88,24 +89,39 @@ def plan(model: Path, activation: Literal["client", "server"], **options: Any) -
 def publish(
     model: Path, name: Path, activation: Literal["client", "server"], **options: Any
 ) -> None:
-    """Plan for MODEL: NAME.server, secret, and NAME.offer, to hand out to clients."""
+    """Plan for MODEL: NAME.server, secret, and NAME.offer, to hand out to clients.
+
+    NAME.server.ledger is a folder that keeps what was answered. Every published offer has one, and
+    so a budget of rows of its own for each client.
+    """
     with plain_errors():
-        from securecomp.ckks import InferenceServer
-        from securecomp.disk import write_new
+        from securecomp.ckks import FileLedger, InferenceServer
+        from securecomp.disk import check_output, write_new
         from securecomp.errors import ParameterError
 
         secret, public = _two(name, "server", "offer")
+        ledger = _ledger(secret)
+        check_output(secret, [model])
         with status("planning"):
             server = InferenceServer.create(
                 _model(model), name.name, activation=activation, **options
             )
-        if public.exists():
-            raise ParameterError(f"{public}: cannot be written: File exists")
+        for path in (secret, public, ledger):
+            if os.path.lexists(path):
+                raise ParameterError(f"{path}: cannot be written: File exists")
+        FileLedger(ledger)
         write_new(secret, server.to_json(), 0o600)
         write_new(public, server.offer.to_json(), 0o644)
     click.echo(str(server.offer.plan))
     click.echo(f"{secret}: keep it secret; who has it answers in the server's name")
+    click.echo(f"{ledger}: keep it beside; it counts the rows that each client of this offer gets")
     click.echo(f"{public}: hand it out; fingerprint {server.offer.fingerprint}, compare by phone")
+
+
+def _ledger(server: Path) -> Path:
+    """Return the folder of what a server file's owner answered, the same by whatever link."""
+    real = Path(os.path.realpath(server))
+    return real.with_name(f"{real.name}.ledger")
 
 
 def _two(name: Path, secret: str, public: str) -> tuple[Path, Path]:
@@ -165,7 +181,7 @@ def encrypt(key: Path, table: Path, output: Path, as_json: bool) -> None:
     """Encrypt the rows of a CSV or Parquet TABLE; columns that are no features stay here."""
     with plain_errors(), progress_bar("encrypting") as progress:
         from securecomp.ckks import files
-        from securecomp.ckks.inputs import rows
+        from securecomp.ckks.inputs import check_count, rows
         from securecomp.disk import write_output
         from securecomp.errors import ParameterError, RangeError
         from securecomp.statistics.files import read_table
@@ -175,6 +191,7 @@ def encrypt(key: Path, table: Path, output: Path, as_json: bool) -> None:
         size = min(_CHUNK, client.offer.plan.rows_per_request)
         starts = range(0, max(whole.num_rows, 1), size)
         try:
+            check_count(whole.num_rows, client.offer.plan)
             for start in starts:  # all of the table is checked before any of it is encrypted
                 rows(whole.slice(start, size), client.offer.plan, start + 1)
         except (ParameterError, RangeError) as error:
@@ -214,23 +231,30 @@ def predict(
 ) -> None:
     """Answer a REQUEST of a CLIENT (its .pub file) with the MODEL, as the SERVER.
 
-    What was answered is kept in a folder beside the SERVER file.
+    What was answered is kept in the folder beside the SERVER file that `publish` made. Rows count
+    once they are answered, also if the answer is then lost because the process was killed or the
+    disk is full.
     """
     with plain_errors(), progress_bar("predicting") as progress:
         from securecomp.ckks import FileLedger, InferenceServer, files
         from securecomp.disk import check_output, read_bytes, read_text, write_output
-        from securecomp.errors import SecureCompError
+        from securecomp.errors import ParameterError, SecureCompError
 
         check_output(output, [server, model, client, request])  # before rows are spent
-        ledger = FileLedger(server.with_name(f"{server.name}.ledger"))
-        role = InferenceServer.from_json(
-            read_text(server), _model(model), ledger=ledger, workers=workers
-        )
+        text = read_text(server)
+        try:
+            ledger = FileLedger(_ledger(server), create=False)
+        except ParameterError as error:
+            raise ParameterError(
+                f"{error}; bring back what `publish` made beside {server}, or publish a new offer"
+            ) from None
+        role = InferenceServer.from_json(text, _model(model), ledger=ledger, workers=workers)
         try:
             name = role.register(read_bytes(client))
         except (SecureCompError, ValueError) as error:
             raise click.ClickException(f"{client}: {error}") from None
         messages = files.split(read_bytes(request), str(request))
+        role.check(messages)  # all of them, before rows are spent for one
         answers = []
         for done, message in enumerate(messages):
             answers.append(role.predict(message))
@@ -264,11 +288,11 @@ def decrypt(
         answers = files.split(read_bytes(answer), str(answer))
         if len(requests) != len(answers):
             raise ParameterError(f"{answer}: answers another request than {request}")
-        parts = []
+        parts, count = [], 0
         for done, (asked, got) in enumerate(zip(requests, answers, strict=True)):
-            parts.append(client.decrypt(got, asked))
+            parts.append(client.decrypt(got, asked, count + 1))
+            count += len(parts[-1].values)
             progress(done + 1, len(answers))
-        count = sum(len(part.values) for part in parts)
         header: list[str] = []
         cells: Any = ()
         if table is not None:

@@ -12,7 +12,8 @@ import msgspec
 from securecomp import identity as identity_
 from securecomp import publickey, wire
 from securecomp.ckks.encryption import SEED_BYTES
-from securecomp.ckks.plan import Linear, Plan
+from securecomp.ckks.parameters import Linear
+from securecomp.ckks.plan import Plan
 from securecomp.core import prg
 from securecomp.errors import (
     AuthenticationError,

@@ -25,8 +25,10 @@ class ClientCircuit(Protocol):
     def encrypt(self, array: npt.NDArray[np.float64], request: bytes) -> wire.Bytes:
         """Return the body of a request for rows that were checked, shape (n, d)."""
 
-    def decrypt(self, answer: Any, payload: memoryview, rows: int) -> npt.NDArray[np.float64]:
-        """Return numbers, shape (n, K), not rounded."""
+    def decrypt(
+        self, answer: Any, payload: memoryview, rows: int, first: int
+    ) -> npt.NDArray[np.float64]:
+        """Return numbers, shape (n, K), not rounded; `first` is the first row's number."""
 
 
 class Account(Protocol):

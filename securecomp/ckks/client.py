@@ -14,7 +14,7 @@ from securecomp.ckks.agreement import Engagement, Offer, Registration
 from securecomp.ckks.circuits import ClientCircuit, Kind
 from securecomp.ckks.logits import LogitClient
 from securecomp.ckks.messages import REQUEST_BYTES
-from securecomp.ckks.plan import Linear
+from securecomp.ckks.parameters import Linear
 from securecomp.ckks.scores import ScoreClient
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
@@ -107,9 +107,12 @@ class InferenceClient(Role):
 
     - results may go to whoever sees no ciphertexts (a ward, a register);
     - with `shareable_rows` those of so many rows may go to anybody, an honest server included:
-      noise that hides the digits' origin is added before rounding, 2^-40 away from perfect
-      (B. Li, D. Micciancio, M. Schultz, J. Sorrell, Securing approximate homomorphic encryption
-      using differential privacy, CRYPTO 2022, the statistical variant);
+      noise that hides the digits' origin is added before rounding (B. Li, D. Micciancio,
+      M. Schultz, J. Sorrell, Securing approximate homomorphic encryption using differential
+      privacy, CRYPTO 2022, the statistical variant). It is 2^-40 away from perfect if the noise of
+      the server's answers is what its plan allows, which only the server can check. An answer
+      gives the same numbers whenever it is read; a row that is encrypted again counts again, and
+      nothing here counts them: whoever shares results does;
     - a server that may cheat must learn neither results, nor labels, nor whether an answer was
       refused: wrong answers make each of these a question about the key. After a refused answer
       draw a new key.
@@ -214,12 +217,15 @@ class InferenceClient(Role):
         self._pending[request] = len(array)
         return sealed
 
-    def decrypt(self, data: wire.Buffer, request: wire.Buffer | None = None) -> Predictions:
+    def decrypt(
+        self, data: wire.Buffer, request: wire.Buffer | None = None, first: int = 1
+    ) -> Predictions:
         """Read an answer, once (again only if the request is given again).
 
         Args:
             data: The server's answer.
             request: The request that it must belong to, if another process made it.
+            first: Number of its first row in the whole table, for errors.
 
         Raises:
             DecodeError: Not a message.
@@ -245,7 +251,7 @@ class InferenceClient(Role):
         try:
             if answer.rows != rows:
                 raise DecodeError(f"answers {answer.rows} rows and {rows} were asked")
-            values = circuit.decrypt(answer, payload, rows)
+            values = circuit.decrypt(answer, payload, rows, first)
         except DecodeError as error:
             raise RemoteProtocolError(self.offer.server, str(error)) from None
         rounded = np.round(values, self._plan.decimals) + 0.0  # no negative zero

@@ -152,7 +152,7 @@ class EncryptedLogisticRegression:
         for start in range(0, len(rows), most):
             request = self.client_.encrypt(rows[start : start + most])
             answer = self.server_.predict(request)
-            predictions = self.client_.decrypt(answer)
+            predictions = self.client_.decrypt(answer, first=start + 1)
             self.traffic_.requests += 1
             self.traffic_.rows += len(predictions.values)
             self.traffic_.sent += len(request)

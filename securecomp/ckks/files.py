@@ -59,7 +59,8 @@ def format_csv(
     """Return predictions as CSV: given columns first, then the label and the probabilities.
 
     Args:
-        header: Names of columns that go before.
+        header: Names of columns that go before. Like labels that are text, a name that a
+            spreadsheet could take for a formula gets an apostrophe before it.
         rows: Their cells, row after row; as many rows as predictions.
         parts: The predictions, in order.
         decimals: Of the probabilities.
@@ -67,11 +68,23 @@ def format_csv(
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     classes = parts[0].classes
-    writer.writerow([*header, "prediction", *(f"probability {c}" for c in classes)])
+    names = (*header, "prediction", *(f"probability {c}" for c in classes))
+    writer.writerow([_inert(name) for name in names])
     cells = iter(rows)
     for part in parts:
         labels, probabilities = part.labels.tolist(), part.probabilities.tolist()
         for label, numbers in zip(labels, probabilities, strict=True):
             shown = (f"{p:.{decimals}f}" for p in numbers)
-            writer.writerow([*next(cells, ()), label, *shown])
+            writer.writerow([*next(cells, ()), _inert(label), *shown])
     return out.getvalue()
+
+
+def _inert(cell: object) -> object:
+    """Return text with an apostrophe before it if a spreadsheet could take it for a formula.
+
+    Labels and features are named by the server, which is not to run anything at the client's. The
+    cells of the client's own table stay as they are, and so do numbers.
+    """
+    if isinstance(cell, str) and cell and (cell[0] in "=+-@" or not cell[0].isprintable()):
+        return f"'{cell}"
+    return cell

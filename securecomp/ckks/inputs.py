@@ -36,6 +36,7 @@ def rows(table: Any, plan: Plan, first: int = 1, one_request: bool = True) -> Fl
         )
     if not len(array):
         raise ParameterError("there is no row to predict")
+    check_count(len(array), plan)
     if one_request and len(array) > plan.rows_per_request:
         raise ParameterError(
             f"{len(array):,} rows; a request has 1 to {plan.rows_per_request:,}, so split what "
@@ -54,6 +55,19 @@ def rows(table: Any, plan: Plan, first: int = 1, one_request: bool = True) -> Fl
             "the plan allows; correct it, or ask for a plan with larger bounds"
         )
     return array
+
+
+def check_count(count: int, plan: Plan) -> None:
+    """Refuse more rows than one client is answered, before some of them are.
+
+    Raises:
+        ParameterError: There are.
+    """
+    if plan.max_rows and count > plan.max_rows:
+        raise ParameterError(
+            f"{count:,} rows, and the plan answers {plan.max_rows:,} for one client in all; leave "
+            "out the rest, or ask for a plan with a larger max_rows"
+        )
 
 
 def _array(table: Any, plan: Plan, first: int) -> Floats:

@@ -14,6 +14,7 @@ from securecomp.errors import (
     BackendUnavailableError,
     BudgetError,
     LocalProtocolError,
+    ParameterError,
     RemoteProtocolError,
 )
 from securecomp.journal import sync
@@ -82,15 +83,34 @@ class FileLedger:
     Processes that share the folder take turns; a line is on the disk before `spend` returns.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], *, create: bool = True) -> None:
+        """Take a folder.
+
+        Args:
+            folder: Where the files are.
+            create: Make the folder if it is missing. Where one must exist, because without it all
+                rows would count as not asked yet, pass False.
+
+        Raises:
+            ParameterError: It is missing, or cannot be made or read.
+            BackendUnavailableError: This system cannot lock files.
+        """
         if fcntl is None:
             raise BackendUnavailableError(
                 "a file ledger locks its files by fcntl, which this system has not; keep the "
                 "server running with a MemoryLedger"
             )
         self._folder = Path(folder).resolve()
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sync(self._folder.parent)
+        try:
+            if create:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                sync(self._folder.parent)
+            else:
+                os.scandir(self._folder).close()
+        except OSError as error:
+            raise ParameterError(
+                f"{folder}: no ledger of answered rows is kept there: {error.strerror}"
+            ) from None
         self._accounts: dict[Path, _Account] = {}
         self._lock = threading.Lock()
 
@@ -104,22 +124,30 @@ class FileLedger:
 
     def _visit(self, client: str, request: bytes, rows: int, limit: int, write: bool) -> None:
         path = self._folder / hashlib.sha256(client.encode()).hexdigest()
-        new = not path.exists()
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        with self._lock, os.fdopen(descriptor, "r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if new:
-                sync(self._folder)
-            account = self._accounts.setdefault(path, _Account())
-            account.read(file, client)
-            _check(client, request.hex() in account.seen, account.spent, rows, limit)
-            if not write:
-                return
-            file.seek(account.end)
-            file.truncate()
-            file.write(f"{request.hex()} {rows}\n".encode())
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            with self._lock, os.fdopen(descriptor, "r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                account = self._accounts.setdefault(path, _Account())
+                account.read(file, client)
+                _check(client, request.hex() in account.seen, account.spent, rows, limit)
+                if write:
+                    self._write(file, account, f"{request.hex()} {rows}\n".encode())
+        except OSError as error:
+            raise LocalProtocolError(
+                f"{path}: the rows of {client} cannot be counted, so nothing is answered: "
+                f"{error.strerror}"
+            ) from None
+
+    def _write(self, file: BinaryIO, account: "_Account", line: bytes) -> None:
+        if not os.fstat(file.fileno()).st_size:
+            # Whoever made the file, perhaps another process, has not synced its name for sure.
+            sync(self._folder)
+        file.seek(account.end)
+        file.truncate()
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 class _Account:

@@ -1,5 +1,6 @@
 """The linear circuit's two sides, on message bodies: rows to ciphertexts to logits."""
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -89,7 +90,7 @@ class LogitClient:
             Query(request, len(array), seed, wire.Vector(ring.bits, out.size)), out, ring.bits
         )
 
-    def decrypt(self, answer: Answer, payload: memoryview, rows: int) -> Floats:
+    def decrypt(self, answer: Answer, payload: memoryview, rows: int, first: int = 1) -> Floats:
         """Return logits, shape (n, K), not rounded.
 
         Raises:
@@ -112,11 +113,16 @@ class LogitClient:
                         kernels.add(bodies[level, output, place], phase[level][where], q)
                     position += 1
         if plan.linear.release_bits:
-            seed = self._entropy(SEED_BYTES)
+            # Of the answer, so that who reads it twice learns no more than once.
+            seed = prg.derive(self.secret, "ckks release", hashlib.sha256(payload).digest())
             _add(ring, bodies, linear.flood(ring, plan.linear.release_bits, outputs * rows, seed))
         logits = ring.scaled(bodies, plan.linear.scale_bits).T
-        if np.abs(logits).max() > plan.logit_bound + 1:
-            raise DecodeError("a logit is beyond the plan's bound; the plan was not kept to")
+        wrong = np.flatnonzero(np.abs(logits).max(axis=1) > plan.logit_bound + 1)
+        if len(wrong):
+            raise DecodeError(
+                f"a logit of row {first + wrong[0]} is beyond the plan's bound; the plan was not "
+                "kept to"
+            )
         return logits
 
     def __repr__(self) -> str:

@@ -11,152 +11,21 @@ from typing import Literal
 import msgspec
 
 from securecomp import wire
-from securecomp.ckks import kernels, security, sigmoidplan
-from securecomp.ckks.chain import Chain
+from securecomp.ckks import security, sigmoidplan
 from securecomp.ckks.encryption import public_noise
 from securecomp.ckks.layout import Section, sections
 from securecomp.ckks.model import Label, Link, check_classes
-from securecomp.ckks.ring import Ring, ring
-from securecomp.core import minimax
+from securecomp.ckks.parameters import Linear, Sigmoid
 from securecomp.errors import ParameterError
 
 MAX_ROWS = 1 << 17
 """Rows of one request; more go into several."""
 MAX_FEATURES = 1 << 16
-_MAX_INPUT_BITS = 50
 _MAX_BATCHES = 16
 _MAX_BYTES = 1 << 27
 _SHOWN = 0.05 * math.log2(3)  # a twentieth of a ternary coefficient
+_TINY = 1e-6  # what two ways to compute one error may differ by, relatively
 _SLACK = 1 << 12  # what a message has beside its vector
-
-
-class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linear"):
-    """The server computes logits: one multiplication deep, no rotation, no evaluation key.
-
-    A value x becomes the integer X = x / bound 2^input_bits, and is encrypted as X 2^lift_bits; a
-    weight becomes an integer at 2^weight_bits. A logit is an integer at the product of the three.
-
-    Attributes:
-        degree: N.
-        primes: Whose product is the modulus.
-        input_bits: Binary digits of a value.
-        lift_bits: Further digits, which keep noise away where it is flooded.
-        weight_bits: Binary digits of a weight.
-        flood_bits: The noise that hides the model is below 2^flood_bits; 0 for none.
-        release_bits: The same of the noise that the client adds before results are shared.
-    """
-
-    degree: int
-    primes: tuple[int, ...]
-    input_bits: int
-    lift_bits: int
-    weight_bits: int
-    flood_bits: int = 0
-    release_bits: int = 0
-
-    def __post_init__(self) -> None:
-        sound = (
-            1 <= self.input_bits <= _MAX_INPUT_BITS
-            and 0 <= self.lift_bits <= 200
-            and 0 <= self.weight_bits <= 200
-            and 0 <= self.flood_bits <= 400
-            and 0 <= self.release_bits <= 400
-            and 1 <= len(self.primes) <= 8
-            and all(1 << 20 < q < 1 << kernels.MAX_BITS for q in self.primes)
-        )
-        if not sound:
-            raise ParameterError("the plan's circuit has numbers out of range")
-        modulus = math.prod(self.primes)
-        security.check(self.degree, modulus)
-        if len({q.bit_length() for q in self.primes}) > 1:
-            raise ParameterError("the plan's primes differ in length")
-        if self.input_bits + 1 >= self.bits:
-            raise ParameterError("the plan's inputs are longer than its primes")
-        ring(self.degree, self.primes)  # refuses what are no such primes
-
-    @property
-    def ring(self) -> Ring:
-        """The ring of the ciphertexts."""
-        return ring(self.degree, self.primes)
-
-    @property
-    def bits(self) -> int:
-        """Bits of a residue."""
-        return self.ring.bits
-
-    @property
-    def scale_bits(self) -> int:
-        """A logit's scale is 2 to this."""
-        return self.input_bits + self.lift_bits + self.weight_bits
-
-
-class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigmoid"):
-    """The server computes probabilities: a polynomial for the logistic function, over SEAL.
-
-    Attributes:
-        ring: N; a batch has N/2 rows.
-        moduli: Of the ciphertexts.
-        special: Of the relinearisation keys only.
-        scale_bits: log2 of what stands for 1.
-        degree: The polynomial's.
-        domain: Largest absolute logit that it is meant for.
-        weight_bound: Largest sum of one model's absolute weights over the bounds, a power of 2.
-        numeric_error: How far a result may be from the polynomial's value (stated heuristic).
-        polynomial_error: How far that may be from the logistic function (proven).
-    """
-
-    ring: int
-    moduli: tuple[int, ...]
-    special: int
-    scale_bits: int
-    degree: int
-    domain: float
-    weight_bound: float
-    numeric_error: float
-    polynomial_error: float
-
-    def __post_init__(self) -> None:
-        Chain(self.ring, self.moduli, self.special)  # refuses what is insecure or unusable
-        sound = (
-            1 <= self.scale_bits <= 60
-            and self.degree % 2 == 1
-            and 1 <= self.degree <= minimax.MOST_DEGREE
-            and minimax.LEAST_DOMAIN <= self.domain <= sigmoidplan.MOST_DOMAIN
-            and 0 < self.weight_bound <= 2.0**100
-            and 0 < self.numeric_error < 1
-            and 0 < self.polynomial_error < 1
-        )
-        if not sound:
-            raise ParameterError("the plan's circuit has numbers out of range")
-
-    def of(self, features: int) -> sigmoidplan.Plan:
-        """Return the circuit for so many features, each over its bound."""
-        return sigmoidplan.Plan(
-            features=features,
-            domain=self.domain,
-            degree=self.degree,
-            feature_bound=1.0,
-            weight_bound=self.weight_bound,
-            chain=Chain(self.ring, self.moduli, self.special),
-            scale_bits=self.scale_bits,
-            numeric_error=self.numeric_error,
-            polynomial_error=self.polynomial_error,
-        )
-
-    @property
-    def slots(self) -> int:
-        """Rows of a batch."""
-        return self.ring // 2
-
-    @property
-    def column_bytes(self) -> int:
-        """About what one feature of a batch takes."""
-        return self.ring * math.prod(self.moduli).bit_length() // 8
-
-    @property
-    def result_bytes(self) -> int:
-        """About what one result of a batch takes."""
-        return 2 * self.ring * self.moduli[0].bit_length() // 8
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -216,6 +85,14 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if isinstance(self.circuit, Linear):
             self._check_hiding(self.circuit)
+        else:
+            self._check_sigmoid(self.circuit)
+
+    def _check_sigmoid(self, c: Sigmoid) -> None:
+        if len(self.features) > sigmoidplan.MOST_FEATURES:
+            raise ParameterError("the plan has more features than its circuit takes")
+        if self.error * (1 + _TINY) < c.numeric_error + c.polynomial_error:
+            raise ParameterError("the plan's error is less than its circuit's")
 
     def _check_hiding(self, c: Linear) -> None:
         if self.protect_model and not (c.flood_bits and 1 <= self.max_rows <= len(self.features)):
@@ -224,11 +101,16 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ParameterError("an encrypted model's results are for the client, and show it")
         if bool(self.shareable_rows) != bool(c.release_bits):
             raise ParameterError("a plan has noise for results exactly if they may be shared")
-        if math.prod(c.primes) <= 2 * int((self.logit_bound + 1) * (1 << c.scale_bits)):
+        largest = int((self.logit_bound + 1) * (1 << c.scale_bits)) + c.hiding
+        if math.prod(c.primes) <= 2 * largest:
             raise ParameterError("the plan's modulus does not hold its largest logit")
         # What every model of so many features leaves, whatever its weights.
-        if self.error * (1 + 1e-9) < self.inputs / 2 / 2.0**c.weight_bits:
-            raise ParameterError("the plan's error is less than its digits leave")
+        least = self.inputs / 2 / 2.0**c.weight_bits + c.hiding / 2.0**c.scale_bits
+        if self.error * (1 + _TINY) < least:
+            raise ParameterError("the plan's error is less than its digits and noise leave")
+        # Rounding takes the other half.
+        if self.error > self.precision / 2 * (1 + _TINY):
+            raise ParameterError("the plan's error is more than half of its precision")
         for bits, rows, noise in (
             (c.flood_bits, self.max_rows * self.protect_model, public_noise(c.degree)),
             (c.release_bits, self.shareable_rows, 1),
@@ -389,7 +271,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             else "no: a client that looks at replies learns the weights"
         )
         shared = (
-            f"anybody, of {self.shareable_rows:,} rows (2^-40)"
+            f"anybody, of {self.shareable_rows:,} rows (2^-40, by the server's word)"
             if self.shareable_rows
             else "the client, and who sees no ciphertexts"
         )

@@ -28,7 +28,8 @@ from securecomp.ckks import kernels, security, sigmoidplan
 from securecomp.ckks import ring as rings
 from securecomp.ckks.encryption import public_noise
 from securecomp.ckks.model import LogisticModel
-from securecomp.ckks.plan import MAX_FEATURES, Linear, Plan, Sigmoid
+from securecomp.ckks.parameters import Linear, Sigmoid
+from securecomp.ckks.plan import MAX_FEATURES, Plan
 from securecomp.core import minimax
 from securecomp.errors import ParameterError
 
@@ -88,8 +89,21 @@ class Scaled:
         rounding = self.logit / (1 << 51) + max(self.totals) / 2 / (1 << circuit.input_bits)
         rounding += Fraction(len(weights[0]), 2) / (1 << circuit.weight_bits)
         noise = max(_noise(circuit, row, encrypted) for row in weights)
-        hiding = sum(1 << bits for bits in (circuit.flood_bits, circuit.release_bits) if bits)
-        return rounding + (noise + hiding + Fraction(1, 2)) / scale
+        return rounding + (noise + circuit.hiding + Fraction(1, 2)) / scale
+
+    def check_domain(self, domain: float) -> None:
+        """Refuse a domain that no row within the bounds reaches, so that every answer would fail.
+
+        Raises:
+            ParameterError: An intercept is too far beyond it.
+        """
+        for total, intercept in zip(self.totals, self.intercepts, strict=True):
+            if abs(intercept) - total > domain:
+                raise ParameterError(
+                    f"an intercept of {float(intercept):.4g} and weights that move a logit by up "
+                    f"to {float(total):.4g} leave no row in a domain of {domain:g}; plan a larger "
+                    "domain"
+                )
 
     def check_hidden(self, plan: Plan) -> None:
         """Refuse a plan whose noise hides less than it says.
@@ -246,6 +260,7 @@ def _sigmoid_plan(
         weight_bound=weight_bound,
         precision=precision / 2,
     )
+    scaled.check_domain(domain)
     return Plan(
         features=model.features,
         bounds=bounds,

@@ -13,7 +13,7 @@ from securecomp.ckks.model import LogisticModel
 from securecomp.ckks.plan import Plan
 from securecomp.ckks.planner import Scaled
 from securecomp.ckks.sigmoidcircuit import Result, SigmoidClient, SigmoidServer
-from securecomp.errors import DecodeError, ParameterError, RangeError
+from securecomp.errors import DecodeError, ParameterError
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class ScoreClient:
         batches = [self._client.encrypt_columns(scaled[i : i + slots]) for i in starts]
         return wire.encode_body(Columns(request, len(array), batches))
 
-    def decrypt(self, answer: Scores, payload: memoryview, rows: int) -> Floats:
+    def decrypt(self, answer: Scores, payload: memoryview, rows: int, first: int = 1) -> Floats:
         """Return each model's probabilities, shape (n, K), not rounded.
 
         Raises:
@@ -67,11 +67,7 @@ class ScoreClient:
             for output in range(outputs):
                 result = Result(*batch[2 * output : 2 * output + 2])
                 place = slice(index * slots, index * slots + count)
-                try:
-                    found[place, output] = self._client.decrypt(result, count)
-                except RangeError as error:
-                    where = f"rows {place.start + 1} to {place.stop}: " if len(counts) > 1 else ""
-                    raise RangeError(f"{where}{error}") from None
+                found[place, output] = self._client.decrypt(result, count, first + place.start)
         return found
 
     def __repr__(self) -> str:
@@ -102,6 +98,7 @@ class ScoreServer:
         scaled = Scaled(model, plan.bounds)
         if max(scaled.totals) > self.circuit.weight_bound or scaled.logit > plan.logit_bound:
             raise ParameterError("the plan is for smaller weights than this model's; plan again")
+        scaled.check_domain(self.circuit.domain)
         self.weights = np.array([[float(v) for v in row] for row in scaled.weights])
         self.intercepts = np.array(model.intercepts)
 

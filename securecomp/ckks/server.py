@@ -1,7 +1,8 @@
 """The server: has the model, computes on rows that it cannot read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 
@@ -14,7 +15,7 @@ from securecomp.ckks.ledger import Ledger, MemoryLedger
 from securecomp.ckks.logits import LogitAccount, LogitServer
 from securecomp.ckks.messages import REQUEST_BYTES, EncryptedWeights
 from securecomp.ckks.model import LogisticModel
-from securecomp.ckks.plan import Linear
+from securecomp.ckks.parameters import Linear
 from securecomp.ckks.planner import Activation
 from securecomp.ckks.scores import ScoreServer
 from securecomp.core import entropy as entropy_
@@ -71,6 +72,7 @@ class InferenceServer(Role):
     TRANSITIONS: ClassVar = {
         (State.READY, "register"): State.READY,
         (State.READY, "load_model"): State.READY,
+        (State.READY, "check"): State.READY,
         (State.READY, "predict"): State.READY,
     }
 
@@ -201,6 +203,26 @@ class InferenceServer(Role):
             raise RemoteProtocolError(self.offer.owner, str(error)) from None
         return client.engagement.registration.client
 
+    def check(self, requests: Sequence[wire.Buffer]) -> None:
+        """Refuse requests that `predict` would refuse one after another, and spend nothing.
+
+        What a client encrypted is not looked at: a request with ciphertexts that are none is still
+        refused by `predict`, after those before it were answered.
+
+        Raises as `predict`.
+        """
+        self.state = self._next("check")
+        rows: dict[str, int] = {}
+        seen: set[tuple[str, bytes]] = set()
+        for data in requests:
+            client, query, _ = self._admit(data)
+            name = client.engagement.registration.client
+            if (name, query.request) in seen:
+                raise RemoteProtocolError(name, "asks the same request twice; leave one out")
+            seen.add((name, query.request))
+            rows[name] = rows.get(name, 0) + query.rows
+            self._ledger.check(name, query.request, rows[name], self._plan.max_rows)
+
     def predict(self, data: wire.Buffer) -> wire.Buffer:
         """Answer one request. One that is refused leaves the server as it was.
 
@@ -211,19 +233,12 @@ class InferenceServer(Role):
             BudgetError: The client would get more rows than the plan allows.
         """
         self.state = self._next("predict")
-        client, query, payload = self._open(data, self._circuit.QUERY)
+        client, query, payload = self._admit(data)
         engagement = client.engagement
         name = engagement.registration.client
-        if not client.account.ready:
-            raise LocalProtocolError(f"{name}: no model is loaded for this client's key")
         account = (name, query.request, query.rows, self._plan.max_rows)
+        self._ledger.check(*account)
         try:
-            if len(query.request) != REQUEST_BYTES:
-                raise DecodeError(f"a request's id has {REQUEST_BYTES} bytes")
-            if not 1 <= query.rows <= self._plan.rows_per_request:
-                most = self._plan.rows_per_request
-                raise DecodeError(f"a request has 1 to {most:,} rows, not {query.rows}")
-            self._ledger.check(*account)
             body = client.account.answer(query, payload)
         except DecodeError as error:
             raise RemoteProtocolError(name, str(error)) from None
@@ -232,6 +247,19 @@ class InferenceServer(Role):
         # What was refused costs nothing; what leaves was counted before.
         self._ledger.spend(*account)
         return identity_.seal(self._identity, engagement, header, body, self._entropy)
+
+    def _admit(self, data: wire.Buffer) -> tuple[_Client, Any, memoryview]:
+        """Return a registered client's request, of a size that the plan allows."""
+        client, query, payload = self._open(data, self._circuit.QUERY)
+        name = client.engagement.registration.client
+        if not client.account.ready:
+            raise LocalProtocolError(f"{name}: no model is loaded for this client's key")
+        if len(query.request) != REQUEST_BYTES:
+            raise RemoteProtocolError(name, f"a request's id has {REQUEST_BYTES} bytes")
+        most = self._plan.rows_per_request
+        if not 1 <= query.rows <= most:
+            raise RemoteProtocolError(name, f"a request has 1 to {most:,} rows, not {query.rows}")
+        return client, query, payload
 
     def _open(
         self, data: wire.Buffer, kind: type[wire.M], sender: str | None = None

@@ -100,7 +100,7 @@ class SigmoidClient:
         full = np.pad(table, ((0, self.plan.slots - len(table)), (0, 0)), mode="edge")
         return [self._key.encrypt(column, self.plan.scale) for column in full.T.tolist()]
 
-    def decrypt(self, result: Result, rows: int) -> Reals:
+    def decrypt(self, result: Result, rows: int, first: int = 1) -> Reals:
         """The polynomial's values: probabilities, within `plan.error`.
 
         They may be below 0 or above 1 by that much, and are not clipped.
@@ -108,6 +108,7 @@ class SigmoidClient:
         Args:
             result: One of `SigmoidServer.evaluate`.
             rows: How many were encrypted.
+            first: Number of the first of them, for errors.
 
         Returns:
             Shape (rows,).
@@ -124,8 +125,9 @@ class SigmoidClient:
         wrong = np.flatnonzero(~(np.abs(logits) <= limit))
         if len(wrong):
             raise RangeError(
-                f"{len(wrong)} of {rows} rows have logits beyond {limit:.4g}, the first of them "
-                f"row {wrong[0] + 1}; plan a larger domain than {plan.domain:g}"
+                f"rows {first} to {first + rows - 1}: logits beyond {limit:.4g} in {len(wrong)} "
+                f"of them, the first in row {first + wrong[0]}; plan a larger domain than "
+                f"{plan.domain:g}"
             )
         values = self._slots(result.probabilities, rows)
         if not np.all((values >= -plan.error) & (values <= 1 + plan.error)):

@@ -121,6 +121,15 @@ def beaver(d, e, a, b, c, first, out):  # type: ignore[no-untyped-def]
         out[i] = min(s, s - P)
 
 
+@_kernel(numba.void(RU, RU, RU, RU, U))
+def cross(x, x_next, y, y_next, out):  # type: ignore[no-untyped-def]
+    """What a holder of two of three shares has of a product: x (y + y_next) + x_next y."""
+    for i in range(out.size):
+        s = y[i] + y_next[i]
+        t = _product(x[i], min(s, s - P)) + _product(x_next[i], y[i])
+        out[i] = min(t, t - P)
+
+
 @_kernel(numba.void(RU, uint64, U))
 def scale(a, k, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):

@@ -55,14 +55,27 @@ class Said(wire.Message, frozen=True):
 
 
 class Computing(Conversation):
-    """Who computes, under which keys. `round` is the step that messages belong to."""
+    """Who computes, under which keys. `round` is the step that messages belong to.
 
-    def __init__(self, names: Sequence[str], keys: Mapping[str, bytes], session: bytes) -> None:
+    The dealer is a party of its own or, where there are others who never see what these open, one
+    of those (`replicated`); "" is none.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        keys: Mapping[str, bytes],
+        session: bytes,
+        protocol: str = PROTOCOL,
+        dealer: str = DEALER,
+    ) -> None:
         self.id = session
         self.round = 0
         self.names = tuple(names)
         self.keys = dict(keys)
-        facts = prg.join(PROTOCOL, session, *names, *(keys[n] for n in (*names, DEALER)))
+        self.dealer = dealer
+        everyone = (*names, dealer) if dealer else names
+        facts = prg.join(protocol, session, *names, *(keys[n] for n in everyone))
         self._agreement = hashlib.sha256(facts).digest()
 
     @property
@@ -150,7 +163,8 @@ class Party(Speaker):
 
     def seeded(self, seed: bytes) -> None:
         """Take the dealer's seed."""
-        self._part = Part(dealing.seed_keys(_checked(seed, DEALER), self._computing.id))
+        seed = _checked(seed, self._computing.dealer)
+        self._part = Part(dealing.seed_keys(seed, self._computing.id))
 
     def correlation(
         self, serial: int, kind: Kind, shape: Shape, corrections: Sequence[Residues]
@@ -179,7 +193,7 @@ class Dealer(Speaker):
     def __init__(
         self, computing: Computing, identity: Identity, entropy: Entropy = entropy_.system
     ) -> None:
-        super().__init__(computing, DEALER, identity, entropy)
+        super().__init__(computing, computing.dealer, identity, entropy)
         self.seeds = [entropy(dealing.SEED_BYTES) for _ in computing.names]
         self._parts = [Part(dealing.seed_keys(seed, computing.id)) for seed in self.seeds]
 
@@ -209,7 +223,11 @@ class Lockstep:
     """
 
     def __init__(
-        self, names: Sequence[str], carrier: Carrier, journal: Callable[[str], Journal] | None
+        self,
+        names: Sequence[str],
+        carrier: Carrier,
+        journal: Callable[[str], Journal] | None,
+        dealer: str = DEALER,
     ) -> None:
         if isinstance(names, str) or len(set(names)) != len(names):
             raise ParameterError("the parties are several names, each once")
@@ -217,17 +235,17 @@ class Lockstep:
             raise ThresholdError(2, len(names), "one party alone would see every value")
         for name in names:
             wire.check_name(name)
-            if name == DEALER:
-                raise ParameterError(f"{DEALER!r} is the dealer's name; rename the party")
+            if name == dealer:
+                raise ParameterError(f"{dealer!r} is the dealer's name; rename the party")
         self.names = tuple(names)
         self.rounds = 0
         self.dealer_seconds = 0.0
         self._carrier = carrier
         self._serial = self._step = 0
         entropy = carrier.entropy
-        identities = {name: carrier.identity(name) for name in (*names, DEALER)}
+        identities = {name: carrier.identity(name) for name in (*names, dealer)}
         keys = {name: identity.public for name, identity in identities.items()}
-        computing = Computing(names, keys, entropy(ID_BYTES))
+        computing = Computing(names, keys, entropy(ID_BYTES), dealer=dealer)
         self.parties = [
             Party(
                 computing,
@@ -238,10 +256,10 @@ class Lockstep:
             )
             for name in names
         ]
-        self.dealer = Dealer(computing, identities[DEALER], entropy)
+        self.dealer = Dealer(computing, identities[dealer], entropy)
         for party, seed in zip(self.parties, self.dealer.seeds, strict=True):
             data = self._tell(self.dealer, party, wire.encode_body(Seed(seed)), Seed.KIND)
-            party.seeded(party.hear(data, DEALER, self._step, Seed)[0].seed)
+            party.seeded(party.hear(data, self.dealer.name, self._step, Seed)[0].seed)
 
     def _tell(
         self, sender: Speaker, recipient: Speaker, body: wire.Bytes, kind: int
@@ -279,11 +297,11 @@ class Lockstep:
         for vector, correction in zip(dealing.CORRECTED[kind], made, strict=True):
             bits = 64 if dealing.is_words(kind, vector) else field.BITS
             data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
-            message, payload = last.hear(data, DEALER, self._step, Said)
+            message, payload = last.hear(data, self.dealer.name, self._step, Said)
             try:
                 heard.append(wire.unpack(message.vector, payload, correction.size, bits))
             except DecodeError as error:
-                raise RemoteProtocolError(DEALER, str(error)) from None
+                raise RemoteProtocolError(self.dealer.name, str(error)) from None
         self.dealer_seconds += time.perf_counter() - start
         found: list[list[Residues]] = [[] for _ in self.parties]
 

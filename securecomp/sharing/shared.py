@@ -20,6 +20,7 @@ from securecomp.journal import Journal
 from securecomp.sharing.computing import Lockstep
 from securecomp.sharing.engine import Additive, Engine, Value
 from securecomp.sharing.public import Public, check_bound, in_units
+from securecomp.sharing.replicated import Replicated, Ring
 
 Operand = Union["SharedArray", Public, npt.ArrayLike]
 _CUT_LIMIT = 1 << 59
@@ -30,7 +31,7 @@ class Computation:
 
     Who learns what: nobody anything but shapes, scales and bounds, and what is revealed to it,
     against parties that follow the protocol, all of them but one together, if the dealer colludes
-    with none.
+    with none. Without a dealer: the same for three parties, if no two of them collude.
     """
 
     def __init__(
@@ -39,20 +40,26 @@ class Computation:
         carrier: Carrier,
         *,
         journal: Callable[[str], Journal] | None = None,
+        dealer: bool = True,
     ) -> None:
-        """Agree on the parties, and let the dealer give each its seed.
+        """Agree on the parties, and let the dealer, or a neighbour, give each its seed.
 
         Args:
             parties: Two or more names.
             carrier: Brings their messages, and has the keys of those that run here
                 (`local.LocalCarrier` for all in this process).
             journal: Gives each party its journal, so that a session is never taken up again.
+            dealer: False for three parties without one (`replicated`).
 
         Raises:
-            ParameterError: Not several different names.
+            ParameterError: Not several different names, or not three without a dealer.
             ThresholdError: Fewer than two.
         """
-        self.engine: Engine = Additive(Lockstep(parties, carrier, journal))
+        self.engine: Engine = (
+            Additive(Lockstep(parties, carrier, journal))
+            if dealer
+            else Replicated(Ring(parties, carrier, journal))
+        )
 
     def share(
         self,

@@ -193,6 +193,14 @@ class TestChoices:
             ours.predict(table(2, 4))
         assert ours.traffic_.requests == 1
 
+    def test_more_rows_than_a_protected_model_answers(self):
+        """Nothing is sent, also where the first of several requests would be answered."""
+        ours = EncryptedLogisticRegression(linear_model(4), protect_model=True)
+        with pytest.raises(ParameterError, match="5 rows, and the plan answers 4"):
+            ours.predict(table(5, 4))
+        assert ours.traffic_.requests == 0
+        ours.predict(table(4, 4))
+
     def test_an_encrypted_model(self):
         ours = EncryptedLogisticRegression(linear_model(4), model="encrypted")
         got = ours.decision_function(table(3, 4))

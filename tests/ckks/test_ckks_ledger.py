@@ -1,5 +1,6 @@
 """Counts that outlive crashes, and two processes that share them."""
 
+import errno
 import hashlib
 import os
 import stat
@@ -12,7 +13,12 @@ import pytest
 from ckks.parties import Parties, linear_model, table
 
 from securecomp.ckks import FileLedger, InferenceServer, MemoryLedger, ledger, server
-from securecomp.errors import BudgetError, LocalProtocolError, RemoteProtocolError
+from securecomp.errors import (
+    BudgetError,
+    LocalProtocolError,
+    ParameterError,
+    RemoteProtocolError,
+)
 
 ONE, TWO, THREE = (bytes([i]) * 16 for i in (1, 2, 3))
 
@@ -181,9 +187,54 @@ class TestFiles:
             folders.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
             real(descriptor)
 
+        book = FileLedger(tmp_path)
         monkeypatch.setattr(ledger.os, "fsync", fsync)
-        FileLedger(tmp_path).spend("ann", ONE, 3, 5)
-        assert any(folders)
+        book.spend("ann", ONE, 3, 5)
+        assert folders == [True, False]
+        book.spend("ann", TWO, 1, 5)
+        assert folders == [True, False, False]
+        # A file that is empty was made by somebody who perhaps did not get to that.
+        file_of(tmp_path, "bob").touch()
+        book.spend("bob", ONE, 3, 5)
+        assert folders == [True, False, False, True, False]
+
+    def test_a_folder_that_must_exist(self, tmp_path):
+        with pytest.raises(ParameterError, match="x: no ledger of answered rows is kept there: No"):
+            FileLedger(tmp_path / "x", create=False)
+        assert not (tmp_path / "x").exists()
+        FileLedger(tmp_path, create=False).spend("ann", ONE, 3, 5)
+
+    @pytest.mark.parametrize("create", [True, False])
+    def test_a_folder_that_is_none(self, create, tmp_path):
+        (tmp_path / "file").touch()
+        for wrong in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("x" * 300)):
+            with pytest.raises(ParameterError, match="no ledger of answered rows is kept there"):
+                FileLedger(wrong, create=create)
+
+    def test_a_folder_that_nobody_may_write(self, tmp_path, monkeypatch):
+        def denied(*_, **__):
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+        monkeypatch.setattr(ledger.Path, "mkdir", denied)
+        with pytest.raises(ParameterError, match="Permission denied"):
+            FileLedger(tmp_path / "new")
+
+    def test_a_full_disk(self, tmp_path, monkeypatch):
+        book = FileLedger(tmp_path)
+        book.spend("ann", ONE, 3, 5)
+
+        def full(_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ledger.os, "fsync", full)
+            for name in ("ann", "bob"):
+                with pytest.raises(LocalProtocolError, match=f"{name} cannot be .*: No space left"):
+                    book.spend(name, TWO, 2, 5)
+        file_of(tmp_path, "eve").mkdir()
+        for call in (book.check, book.spend):
+            with pytest.raises(LocalProtocolError, match=r"eve cannot be counted, .*: Is a dir"):
+                call("eve", ONE, 1, 5)
 
     def test_two_processes_take_turns(self, tmp_path):
         """Together they get as many rows as one."""
@@ -255,3 +306,27 @@ class TestServers:
         file_of(tmp_path).write_text("nonsense\n")
         with pytest.raises(LocalProtocolError, match="is damaged"):
             parties.ask(table(1))
+
+    def test_more_rows_than_are_ever_answered(self):
+        """The client does not send them."""
+        parties = Parties(max_rows=3)
+        with pytest.raises(ParameterError, match="4 rows, and the plan answers 3 for one client"):
+            parties.ann.encrypt(table(4))
+        parties.ask(table(3))
+
+    def test_several_are_checked_together(self):
+        parties = Parties(max_rows=5, clients=("ann", "bob"))
+        two = [parties.ann.encrypt(table(2)) for _ in range(3)]
+        other = parties.clients["bob"].encrypt(table(5))
+        for _ in range(2):
+            parties.server.check([*two[:2], other])
+            with pytest.raises(BudgetError, match=r"ann: .* would pass the 5"):
+                parties.server.check([other, *two])
+            with pytest.raises(RemoteProtocolError, match="ann: asks the same request twice"):
+                parties.server.check([two[0], two[0]])
+        for request in (*two[:2], other):
+            parties.server.predict(request)
+        with pytest.raises(RemoteProtocolError, match="answered before"):
+            parties.server.check([two[1]])
+        with pytest.raises(BudgetError, match="2 more rows after 4"):
+            parties.server.check([two[2]])

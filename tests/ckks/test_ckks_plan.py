@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from securecomp import wire
 from securecomp.ckks import Offer, Plan, planner
 from securecomp.ckks.agreement import Engagement
-from securecomp.ckks.plan import MAX_ROWS, Linear
+from securecomp.ckks.parameters import Linear
+from securecomp.ckks.plan import MAX_ROWS
 from securecomp.ckks.ring import primes
 from securecomp.errors import DecodeError, KeyMismatchError, ParameterError
 

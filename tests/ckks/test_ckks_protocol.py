@@ -297,7 +297,9 @@ class TestAnswers:
         assert most < q // 2
         answer, residues = parties.read(parties.server.predict(parties.ann.encrypt([[0.0, 0.0]])))
         residues[0] = (int(residues[0]) + most) % q  # from 0.25
-        with pytest.raises(RemoteProtocolError, match="server: a logit is beyond the plan's bound"):
+        with pytest.raises(
+            RemoteProtocolError, match="server: a logit of row 1 is beyond the plan's bound"
+        ):
             parties.ann.decrypt(parties.say(answer, residues, "server", "ann"))
         assert parties.ann._pending == {}
 

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp import wire
-from securecomp.ckks import FileLedger, InferenceServer, files, planner, server
+from securecomp.ckks import FileLedger, InferenceClient, InferenceServer, files, planner, server
 from securecomp.ckks.client import Predictions
 from securecomp.ckks.encryption import PublicKey
 from securecomp.ckks.layout import Section
-from securecomp.ckks.logits import integers, pack
+from securecomp.ckks.logits import LogitClient, integers, pack
 from securecomp.core import kernels
 from securecomp.errors import BudgetError, DecodeError, KeyMismatchError, ParameterError
 
@@ -38,23 +38,29 @@ class TestSharedResults:
         got = parties.ask(rows).logits
         assert np.abs(got - parties.model.logits(rows)).max() <= precision
 
-    def test_the_noise_is_new_each_time(self, choice):
-        """One answer read twice: other digits below the precision, the same above."""
+    def test_an_answer_gives_the_same_numbers_whenever_it_is_read(self, choice, monkeypatch):
+        """Also from the key's file: noise that differed would average away."""
         parties = Parties(linear_model(6), **choice)
-        request = parties.ann.encrypt(table(2, 6))
+        raw = []
+        real = LogitClient.decrypt
+
+        def spy(*arguments):
+            raw.append(real(*arguments))
+            return raw[-1]
+
+        monkeypatch.setattr(LogitClient, "decrypt", spy)
+        rows = table(2, 6)
+        request = parties.ann.encrypt(rows)
         answer = parties.server.predict(request)
-        circuit, raw = parties.ann._circuit, []
-
-        class Spy(type(circuit)):
-            def decrypt(self, *arguments):
-                raw.append(super().decrypt(*arguments))
-                return raw[-1]
-
-        circuit.__class__ = Spy
-        for _ in range(2):
-            parties.ann.decrypt(answer, request)
-        assert (raw[0] != raw[1]).all()
-        difference = np.abs(raw[0] - raw[1]).max()
+        for client in (parties.ann, InferenceClient.from_json(parties.ann.to_json())):
+            for _ in range(2):
+                client.decrypt(answer, request)
+        assert all(np.array_equal(raw[0], other) for other in raw)
+        # The same rows again: other digits below the precision, the same above.
+        parties.ask(rows)
+        again = raw[-1]
+        assert (raw[0] != again).all()
+        difference = np.abs(raw[0] - again).max()
         c = parties.plan.linear
         assert 2.0**-8 < difference / 2.0 ** (c.release_bits - c.scale_bits) <= 2
         assert difference < 2 * parties.plan.error
@@ -62,7 +68,7 @@ class TestSharedResults:
     def test_are_told(self, choice):
         parties = Parties(linear_model(6), **choice)
         rows = parties.plan.shareable_rows
-        assert f"anybody, of {rows:,} rows (2^-40)" in str(parties.plan)
+        assert f"anybody, of {rows:,} rows (2^-40, by the server's word)" in str(parties.plan)
 
     def test_a_plan_whose_noise_hides_less(self, choice):
         parties = Parties(linear_model(6), **choice)
@@ -248,6 +254,24 @@ class TestFiles:
         ):
             with pytest.raises(DecodeError):
                 files.split(bad, "here")
+
+    def test_labels_are_no_formulas(self):
+        labels = ("=1+1", "+a", "-1", "@x", "\tb", "\rc", "\x00", "a=b", "", 3)
+        values = np.eye(len(labels)) * 9
+        parts = [Predictions(values, "logits", labels, "softmax")]
+        header = ["=cmd()", "-x", "age"]
+        rows = [["=own", -5, -2.5]] * len(labels)
+        found = list(csv.reader(io.StringIO(files.format_csv(header, rows, parts, 2), newline="")))
+        assert found[0][:4] == ["'=cmd()", "'-x", "age", "prediction"]
+        assert found[0][4] == "probability =1+1"
+        shown = ["'=1+1", "'+a", "'-1", "'@x", "'\tb", "'\rc", "'\x00", "a=b", "", "3"]
+        assert [row[3] for row in found[1:]] == shown
+        assert {tuple(row[:3]) for row in found[1:]} == {("=own", "-5", "-2.5")}
+
+    def test_labels_that_are_numbers(self):
+        parts = [Predictions(np.array([[-3.0], [3.0]]), "logits", (-1, 1), "sigmoid")]
+        found = list(csv.reader(io.StringIO(files.format_csv([], (), parts, 2))))
+        assert [row[0] for row in found] == ["prediction", "-1", "1"]
 
     def test_a_table(self):
         parts = [

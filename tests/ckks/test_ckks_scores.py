@@ -12,7 +12,7 @@ from securecomp import wire
 from securecomp.ckks import EncryptedLogisticRegression, InferenceClient, InferenceServer, planner
 from securecomp.ckks.messages import Columns, Scores
 from securecomp.ckks.model import probabilities
-from securecomp.ckks.plan import Sigmoid
+from securecomp.ckks.parameters import Sigmoid
 from securecomp.ckks.scores import ScoreClient, ScoreServer
 from securecomp.errors import (
     DecodeError,
@@ -82,12 +82,49 @@ class TestRefusals:
         rows = np.zeros((3, 4))
         rows[1] = np.sign(model.weights[0])
         answer = server.predict(client.encrypt(rows))
-        with pytest.raises(RangeError, match=r"rows have logits beyond .* a larger domain than 8"):
+        with pytest.raises(
+            RangeError,
+            match=r"^rows 1 to 3: logits beyond .* in 1 of .* row 2; plan a larger domain than 8$",
+        ):
             client.decrypt(answer)
+
+    def test_a_row_has_its_number_in_the_whole_table(self):
+        model = linear_model(4, scale=10.0)
+        server = InferenceServer.create(model, **CHOICES)
+        client = InferenceClient.create(server.offer)
+        server.register(client.registration.encode())
+        slots = client.offer.plan.sigmoid.slots
+        rows = np.zeros((slots + 9, 4))
+        rows[slots + 5] = np.sign(model.weights[0])  # of the second batch
+        request = client.encrypt(rows)
+        answer = server.predict(request)
+        with pytest.raises(RangeError, match=f"the first in row {slots + 6};"):
+            client.decrypt(answer)
+        with pytest.raises(RangeError, match=f"rows {slots + 101} to .* in row {slots + 106};"):
+            client.decrypt(answer, request, 101)
 
     def test_bounds_that_no_polynomial_covers(self):
         with pytest.raises(ParameterError, match="a logit can reach"):
             planner.plan(linear_model(4, scale=1e4), activation="server")
+
+    def test_an_intercept_that_leaves_no_row_in_the_domain(self):
+        """Every row would be refused, so nothing is published."""
+        for model in (
+            linear_model(4, intercept=40.0),
+            linear_model(4, intercept=-40.0),
+            msgspec.structs.replace(linear_model(4, 3), link="ovr", intercepts=(0.0, 0.0, 40.0)),
+        ):
+            with pytest.raises(ParameterError, match=r"leave no row in a domain of 4; plan a la"):
+                planner.plan(model, **(CHOICES | {"domain": 4.0}))
+        # A row at a corner of the bounds is within it.
+        total = sum(map(abs, linear_model(4).weights[0]))
+        model = linear_model(4, intercept=8.0 + total * 0.99)
+        plan = planner.plan(model, **CHOICES)
+        ScoreServer(plan, model)
+        beyond = msgspec.structs.replace(model, intercepts=(8.0 + total * 1.01,))
+        assert plan.logit_bound == 16.0
+        with pytest.raises(ParameterError, match="leave no row in a domain of 8"):
+            ScoreServer(plan, beyond)
 
     @pytest.mark.parametrize(
         "choices",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from securecomp.ckks import planner, security
-from securecomp.ckks.plan import Linear
+from securecomp.ckks.parameters import Linear
 from securecomp.ckks.ring import primes
 from securecomp.errors import ParameterError
 

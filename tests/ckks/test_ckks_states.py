@@ -16,6 +16,7 @@ TABLES = {
     InferenceServer: {
         (S.READY, "register"): S.READY,
         (S.READY, "load_model"): S.READY,
+        (S.READY, "check"): S.READY,
         (S.READY, "predict"): S.READY,
     },
 }
@@ -24,6 +25,7 @@ CALLS = {
     (InferenceClient, "decrypt"): (b"",),
     (InferenceServer, "register"): (b"",),
     (InferenceServer, "load_model"): (b"",),
+    (InferenceServer, "check"): ([b""],),
     (InferenceServer, "predict"): (b"",),
 }
 CELLS = [
@@ -78,7 +80,8 @@ def test_what_the_table_has_happens(choice):
 @pytest.mark.parametrize(("kind", "event"), CALLS, ids=lambda x: getattr(x, "__name__", x))
 def test_a_refused_call_leaves_the_state(kind, event, shared):
     it = role(shared, kind)
-    arguments = ([["x"]],) if event == "encrypt" else (b"garbage",)
+    garbage = {"encrypt": [["x"]], "check": [b"garbage"]}
+    arguments = (garbage.get(event, b"garbage"),)
     with pytest.raises(SecureCompError):
         getattr(it, event)(*arguments)
     assert it.state is S.READY

@@ -1,6 +1,7 @@
 """`securecomp ckks`: models, keys, requests and answers as files; `securecomp demo inference`."""
 
 import csv
+import errno
 import json
 import os
 import stat
@@ -14,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from securecomp import cli_ckks
+from securecomp import cli_ckks, disk
 from securecomp.ckks import LogisticModel, Offer
 
 
@@ -148,6 +149,24 @@ def test_probabilities_by_the_server(table, ok, patients, fitted):
     assert np.abs(np.array(found) - fitted.predict_proba(patients[0])[:, 1]).max() < promised
 
 
+def test_a_row_beyond_the_domain_has_its_number_in_the_table(
+    table, ok, fails, patients, fitted, monkeypatch
+):
+    """Of three messages the second has it."""
+    logits = np.abs(fitted.decision_function(patients[0]))
+    inner = patients[0][logits < 5].head(12)
+    order = [*inner.index[:8], logits.argmax(), *inner.index[8:]]
+    patients[0].iloc[order].to_csv("patients.csv", index=False)
+    monkeypatch.setattr(cli_ckks, "_CHUNK", 5)
+    ok("publish", "model.json", "risk", "--activation", "server", "--domain", "6", "--degree", "3")
+    ok("keygen", "risk.offer", "north")
+    ok(*ENCRYPT)
+    ok(*PREDICT)
+    line = fails(*DECRYPT)
+    assert line.startswith("rows 6 to 10: logits beyond")
+    assert "in 1 of them, the first in row 9;" in line
+
+
 def test_rows_are_counted_across_commands(table, ok, fails, patients):
     ok("publish", "model.json", "risk", "--protect-model")
     ok("keygen", "risk.offer", "north")
@@ -158,6 +177,76 @@ def test_rows_are_counted_across_commands(table, ok, fails, patients):
     ok("encrypt", "north.key", "patients.csv", "-o", "second.enc")
     again = ("predict", "risk.server", "model.json", "north.pub", "second.enc", "-o", "b.enc")
     assert "4 more rows after 4 would pass the 5" in fails(*again)
+
+
+class TestBudget:
+    """`predict` spends rows only on what it answers, whatever its file is called."""
+
+    @pytest.fixture
+    def five(self, table, ok, patients, monkeypatch):
+        ok("publish", "model.json", "risk", "--max-rows", "5")
+        ok("keygen", "risk.offer", "north")
+        patients[0].head(5).to_csv("patients.csv", index=False)
+        monkeypatch.setattr(cli_ckks, "_CHUNK", 2)  # three messages
+
+    def test_more_rows_are_not_encrypted(self, five, fails, patients):
+        patients[0].head(6).to_csv("six.csv", index=False)
+        line = fails("encrypt", "north.key", "six.csv", "-o", "request.enc")
+        assert line.startswith("six.csv: 6 rows, and the plan answers 5 for one client in all")
+
+    def test_a_file_is_answered_or_spends_nothing(self, five, ok, fails, patients):
+        patients[0].head(2).to_csv("two.csv", index=False)
+        ok("encrypt", "north.key", "two.csv", "-o", "two.enc")
+        ok(*ENCRYPT)
+        answer = (*PREDICT[:4], "two.enc", "-o", "two.answer")
+        ok(*answer)
+        spent = {p: p.read_bytes() for p in Path("risk.server.ledger").iterdir()}
+        assert "would pass the 5" in fails(*PREDICT)
+        assert {p: p.read_bytes() for p in Path("risk.server.ledger").iterdir()} == spent
+        patients[0].head(3).to_csv("patients.csv", index=False)
+        ok(*ENCRYPT)
+        ok(*PREDICT)
+
+    def test_another_name_of_the_server_file_has_the_same(self, five, ok, fails):
+        Path("elsewhere").mkdir()
+        Path("alias.server").symlink_to("risk.server")
+        Path("elsewhere/risk.server").symlink_to("../alias.server")
+        ok(*ENCRYPT)
+        ok(*PREDICT)
+        for name in ("alias.server", "elsewhere/risk.server", "./elsewhere/../risk.server"):
+            assert "a replay" in fails("predict", name, *PREDICT[2:])
+        assert [str(p) for p in Path().rglob("*.ledger")] == ["risk.server.ledger"]
+
+    def test_a_copy_of_the_server_file_answers_nothing(self, five, ok, fails):
+        ok(*ENCRYPT)
+        text = Path("risk.server").read_text()
+        for name in ("copy.server", "elsewhere/risk.server"):
+            Path("elsewhere").mkdir(exist_ok=True)
+            Path(name).write_text(text)
+            line = fails("predict", name, *PREDICT[2:])
+            assert f"{name}.ledger: no ledger of answered rows is kept there" in line
+            assert "bring back what `publish` made beside" in line
+            assert not Path(f"{name}.ledger").exists()
+
+    def test_an_earlier_offers_ledger_is_not_taken_over(self, five, fails):
+        for name in ("risk.server", "risk.offer"):
+            Path(name).unlink()
+        assert "risk.server.ledger: cannot be written: File exists" in fails(
+            "publish", "model.json", "risk"
+        )
+        assert "cannot be written" in fails("publish", "model.json", "nowhere/risk")
+        assert not Path("nowhere").exists()
+
+    def test_an_earlier_answer_stays_on_a_full_disk(self, five, ok, fails, monkeypatch):
+        ok(*ENCRYPT)
+        ok(*PREDICT)
+        ok(*DECRYPT)
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(disk.os, "fsync", full)
+        assert "risks.csv: cannot be written: No space left" in fails(*DECRYPT)
 
 
 class TestBadFiles:

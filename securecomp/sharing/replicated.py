@@ -1,0 +1,382 @@
+"""Three parties without a dealer: replicated shares, for an honest majority.
+
+x = x_0 + x_1 + x_2 over the field, and party i holds (x_i, x_(i+1)), indices modulo 3. Sums are
+local. Of a product party i can compute
+
+    z_i = x_i (y_i + y_(i+1)) + x_(i+1) y_i,
+
+and z_0 + z_1 + z_2 = x y. To have two shares of it again, each party hides its z_i under a share of
+zero and says it to the one neighbour that lacks it, party i-1: one round, one element a party and
+product, of a matrix product one for each element of the result.
+
+Keys: party i draws a seed and seals it for party i-1, so that the stream F_j is known to the
+parties j and j-1, those who hold x_j. F_i - F_(i+1) is party i's share of zero. An input of party i
+is (x - F_(i+1)) + F_(i+1) + 0, of which one element travels, to party i-1.
+
+Comparisons and truncation: party 0 adds up x_0 + x_1 and party 1 takes x_2, which are shares of x
+for two. These two run the circuits of `comparing`, with party 2 as their dealer. What they get,
+u_0 + u_1, becomes F_0 + (u_0 - F_0 + u_1 - F_2) + F_2: they tell each other the two differences.
+
+Security: against any single party that follows the protocol. Two together learn everything, and
+there is no integrity: a party that does not follow the protocol can change results unseen. A
+party's view is simulated from its input, the shapes, and what is revealed to it:
+
+- Keys, and shares from streams, are random, and independent of all data.
+- In a product party i-1 gets z_i + F_i - F_(i+1). It does not have the key of F_(i+1), whose
+  elements are used once: what it gets is uniform, whatever the shares are. So is an input less
+  F_(i+1), which goes to party i-1.
+- When x is revealed to a party, the share it lacks is x less its own two.
+- In the circuits party 2 hears nothing, neither what is opened nor what the two tell each other
+  afterwards: knowing all masks as their dealer, it has nothing that they hide. Parties 0 and 1 see
+  what they see beside a dealer that colludes with neither (`computing`): openings that are uniform
+  given the party's own shares, as the masks are random to each of the two. Afterwards
+  party 0 gets u_1 - F_2 and has no key of F_2, party 1 gets u_0 - F_0 and has none of F_0.
+
+Source: Araki, Furukawa, Lindell, Nof, Ohara, CCS 2016 (products, shares of zero from keys).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from securecomp import wire
+from securecomp.carrier import Carrier
+from securecomp.core import entropy as entropy_
+from securecomp.core import field, kernels, prg
+from securecomp.core.entropy import Entropy
+from securecomp.core.field import Residues
+from securecomp.errors import DecodeError, ParameterError, RemoteProtocolError
+from securecomp.identity import Identity
+from securecomp.journal import Journal, MemoryJournal
+from securecomp.session import ID_BYTES
+from securecomp.sharing import comparing
+from securecomp.sharing.computing import Computing, Lockstep, Said, Seed, Speaker, vector_body
+from securecomp.sharing.engine import Move, Value, column_sums
+
+PROTOCOL = "sharing/replicated/1"
+PARTIES = 3
+Purpose = Literal["zero", "input", "circuit"]
+Local = Callable[[int, Residues], None]
+"""Writes what a party, by its index, makes of its own shares into an array."""
+
+
+class Holder(Speaker):
+    """One of three parties, with its own key and its next neighbour's."""
+
+    def __init__(
+        self,
+        computing: Computing,
+        name: str,
+        identity: Identity,
+        *,
+        journal: Journal | None = None,
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        super().__init__(computing, name, identity, entropy)
+        # Streams of a session are never used by two processes, also after a crash.
+        (journal or MemoryJournal()).spend(f"computing {computing.id.hex()} as {name}")
+        self.index = computing.names.index(name)
+        self._seed = entropy(prg.SEED_BYTES)
+        self._keys: tuple[bytes, bytes] | None = None
+
+    def neighbour(self, places: int) -> str:
+        """Return the name of the party some places after this one."""
+        return self._computing.names[(self.index + places) % PARTIES]
+
+    def offer(self) -> bytes:
+        """Return this party's seed, sealed for the one before."""
+        body = wire.encode_body(Seed(self._seed))
+        return self.say([self.neighbour(-1)], 0, body, Seed.KIND)[0]
+
+    def accept(self, data: wire.Buffer) -> None:
+        """Take the seed of the party after this one."""
+        after = self.neighbour(1)
+        heard, _ = self.hear(data, after, 0, Seed)
+        if len(heard.seed) != prg.SEED_BYTES:
+            raise RemoteProtocolError(after, f"its seed has not {prg.SEED_BYTES} bytes")
+        self._keys = (
+            self._derive(self._seed, self.name, self.neighbour(-1)),
+            self._derive(heard.seed, after, self.name),
+        )
+
+    def _derive(self, seed: bytes, owner: str, other: str) -> bytes:
+        return prg.derive(seed, "sharing replicated", self._computing.id, owner, other)
+
+    def _stream(self, which: int, purpose: Purpose, step: int) -> bytes:
+        if self._keys is None:
+            raise ParameterError(f"{self.name}: its neighbour's seed is not here")
+        return prg.derive(self._keys[which], f"replicated {purpose}", step)
+
+    def stream(self, which: int, purpose: Purpose, step: int, size: int) -> Residues:
+        """Return what this party's own key (0) or the next one's (1) stands for in a step."""
+        return prg.expand(self._stream(which, purpose, step), size)
+
+    def hide(self, vector: Residues, step: int) -> None:
+        """Add this party's share of zero, in place."""
+        prg.accumulate(vector, [self._stream(0, "zero", step)])
+        prg.accumulate(vector, [self._stream(1, "zero", step)], -1)
+
+    def said(self, data: wire.Buffer, sender: str, step: int, size: int) -> Residues:
+        """Return the vector that a party said in a step.
+
+        Raises:
+            DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
+                or residues that are not canonical.
+        """
+        message, payload = self.hear(data, sender, step, Said)
+        try:
+            return wire.unpack(message.vector, payload, size)
+        except DecodeError as error:
+            raise RemoteProtocolError(sender, str(error)) from None
+
+    def _drop(self) -> None:
+        self._keys = None
+        self._seed = b""
+
+
+class Ring:
+    """Drives the three parties, one step after the other, and counts.
+
+    Attributes:
+        names: The parties, in order.
+        pair: The first two in the circuits, with the third as their dealer.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        carrier: Carrier,
+        journal: Callable[[str], Journal] | None = None,
+    ) -> None:
+        if isinstance(names, str) or len(names) != PARTIES or len(set(names)) != PARTIES:
+            raise ParameterError(
+                f"without a dealer there are exactly {PARTIES} parties, each with its own name"
+            )
+        for name in names:
+            wire.check_name(name)
+        self.names = tuple(names)
+        self._carrier = carrier
+        self._rounds = self._step = 0
+        identities = {name: carrier.identity(name) for name in names}
+        keys = {name: identity.public for name, identity in identities.items()}
+        session = carrier.entropy(ID_BYTES)
+        computing = Computing(names, keys, session, PROTOCOL, dealer="")
+        self.parties = [
+            Holder(
+                computing,
+                name,
+                identities[name],
+                journal=journal(name) if journal else None,
+                entropy=carrier.entropy,
+            )
+            for name in names
+        ]
+        for party in self.parties:
+            before = self.parties[party.index - 1]
+            before.accept(carrier.send(party.name, before.name, party.offer()))
+        self.pair = Lockstep(self.names[:2], carrier, journal, self.names[2])
+
+    @property
+    def rounds(self) -> int:
+        """Steps in which parties spoke to each other, beside inputs."""
+        return self._rounds + self.pair.rounds
+
+    def _tell(self, sender: Holder, recipient: str, vector: Residues) -> wire.Buffer:
+        body = vector_body(vector, field.BITS)
+        (data,) = sender.say([recipient], self._step, body, Said.KIND)
+        return self._carrier.send(sender.name, recipient, data)
+
+    def input(self, owner: str, residues: Residues) -> Value:
+        """Share a vector that one party has: the one before it gets a vector, the rest is there."""
+        self._step += 1
+        step, size = self._step, residues.size
+        mine = self.parties[self.names.index(owner)]
+        after = self.parties[(mine.index + 1) % PARTIES]
+        before = self.parties[mine.index - 1]
+        known = mine.stream(1, "input", step, size)
+        rest = field.subtract(residues, known)
+        heard = before.said(self._tell(mine, before.name, rest), owner, step, size)
+        nothing = np.zeros(size, np.uint64)
+        value: Value = [nothing] * PARTIES
+        value[mine.index] = np.stack([rest, known])
+        value[after.index] = np.stack([after.stream(0, "input", step, size), nothing])
+        value[before.index] = np.stack([nothing, heard])
+        return value
+
+    def reshare(self, size: int, local: Local) -> Value:
+        """Share the sum of the parties' local results: one round.
+
+        Args:
+            size: Elements of the result.
+            local: Makes one party's result.
+        """
+        self._step += 1
+        self._rounds += 1
+        step = self._step
+        value: Value = [np.empty((2, size), np.uint64) for _ in self.parties]
+        post: dict[str, wire.Buffer] = {}
+
+        def speak(name: str) -> None:
+            party = self.parties[self.names.index(name)]
+            mine = value[party.index][0]
+            local(party.index, mine)
+            party.hide(mine, step)
+            before = party.neighbour(-1)
+            post[before] = self._tell(party, before, mine)
+
+        def listen(name: str) -> None:
+            party = self.parties[self.names.index(name)]
+            value[party.index][1] = party.said(post[name], party.neighbour(1), step, size)
+
+        self._carrier.each(speak, self.names, size)
+        self._carrier.each(listen, self.names, size)
+        return value
+
+    def reveal(self, x: Value, recipients: Sequence[str]) -> Residues:
+        """Tell some parties a value: each hears the share it lacks from the party after it."""
+        self._step += 1
+        self._rounds += 1
+        step, size = self._step, x[0].shape[1]
+
+        def open_to(name: str) -> Residues:
+            party = self.parties[self.names.index(name)]
+            after = self.parties[(party.index + 1) % PARTIES]
+            data = self._tell(after, name, x[after.index][1])
+            mine = x[party.index]
+            total = field.add(mine[0], mine[1])
+            return field.add(total, party.said(data, after.name, step, size), out=total)
+
+        heard = self._carrier.each(open_to, list(recipients), size)
+        return next(iter(heard.values()))
+
+    def in_circuit(
+        self, x: Value, circuit: Callable[[Lockstep, list[Residues]], list[Residues]]
+    ) -> Value:
+        """Run a circuit between the first two parties: its own rounds, and one to share again."""
+        found = circuit(self.pair, [field.add(x[0][0], x[0][1]), x[1][1]])
+        self._step += 1
+        self._rounds += 1
+        step, size = self._step, found[0].size
+        first, second, third = self.parties
+        outer = [first.stream(0, "circuit", step, size), second.stream(1, "circuit", step, size)]
+        parts = [field.subtract(u, f) for u, f in zip(found, outer, strict=True)]
+        to_second = self._tell(first, second.name, parts[0])
+        to_first = self._tell(second, first.name, parts[1])
+        inner = [
+            field.add(parts[0], first.said(to_first, second.name, step, size)),
+            field.add(parts[1], second.said(to_second, first.name, step, size)),
+        ]
+        return [
+            np.stack([outer[0], inner[0]]),
+            np.stack([inner[1], outer[1]]),
+            np.stack([third.stream(i, "circuit", step, size) for i in (0, 1)]),
+        ]
+
+
+class Replicated:
+    """Replicated shares: three parties, no dealer, any one of them passive.
+
+    Each party's array of a value has two rows: its own share, and the next party's.
+    """
+
+    def __init__(self, run: Ring) -> None:
+        self.run = run
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The computing parties."""
+        return self.run.names
+
+    def input(self, owner: str, residues: Residues) -> Value:
+        """Share a vector that one party has: one vector to one party."""
+        return self.run.input(owner, residues)
+
+    def add(self, x: Value, y: Value) -> Value:
+        """x + y, without a message."""
+        return [field.add(a, b) for a, b in zip(x, y, strict=True)]
+
+    def subtract(self, x: Value, y: Value) -> Value:
+        """x - y, without a message."""
+        return [field.subtract(a, b) for a, b in zip(x, y, strict=True)]
+
+    def add_public(self, x: Value, constant: Residues) -> Value:
+        """x + constant: the two parties that hold x_0 add it."""
+        first = field.add(x[0][0], constant)
+        last = field.add(x[2][1], constant)
+        return [np.stack([first, x[0][1]]), x[1], np.stack([x[2][0], last])]
+
+    def scale(self, x: Value, constant: Residues) -> Value:
+        """x times public residues."""
+        return [field.multiply(pair, constant) for pair in x]
+
+    def move(self, x: Value, change: Move) -> Value:
+        """The elements in other places."""
+        return [np.stack([change(row).reshape(-1) for row in pair]) for pair in x]
+
+    def join(self, parts: Sequence[Value]) -> Value:
+        """Vectors one after the other."""
+        return [np.concatenate(pairs, axis=1) for pairs in zip(*parts, strict=True)]
+
+    def total(self, x: Value, rows: int, width: int) -> Value:
+        """The sums of equal parts."""
+        return [np.stack([column_sums(row.reshape(rows, width)) for row in pair]) for pair in x]
+
+    def matmul_public(self, x: Value, shape: tuple[int, int], table: Residues, left: bool) -> Value:
+        """A product with a public matrix: both shares in one product."""
+        m, k = shape
+        if left:
+            beside = [pair.reshape(2, m, k).transpose(1, 0, 2).reshape(m, 2 * k) for pair in x]
+            made = [field.matmul(table, b).reshape(-1, 2, k).transpose(1, 0, 2) for b in beside]
+        else:
+            made = [field.matmul(pair.reshape(2 * m, k), table) for pair in x]
+        return [np.ascontiguousarray(product).reshape(2, -1) for product in made]
+
+    def multiply(self, x: Value, y: Value) -> Value:
+        """x y: one round, each party says one element a product."""
+
+        def local(party: int, out: Residues) -> None:
+            kernels.cross(*x[party], *y[party], out)
+
+        return self.run.reshare(x[0].shape[1], local)
+
+    def square(self, x: Value) -> Value:
+        """x^2, of which a party has x_i (x_i + 2 x_(i+1))."""
+
+        def local(party: int, out: Residues) -> None:
+            mine, following = x[party]
+            field.add(mine, following, out=out)
+            field.add(out, following, out=out)
+            field.multiply(mine, out, out=out)
+
+        return self.run.reshare(x[0].shape[1], local)
+
+    def matmul(self, x: Value, y: Value, shape: tuple[int, int, int]) -> Value:
+        """A matrix product: one round, each party says m n elements."""
+        m, k, n = shape
+
+        def local(party: int, out: Residues) -> None:
+            # One product: [x_i x_(i+1)] times (y_i + y_(i+1)) over y_i.
+            mine, following = x[party].reshape(2, m, k)
+            above = field.add(y[party][0], y[party][1]).reshape(k, n)
+            below = y[party][0].reshape(k, n)
+            left = np.concatenate([mine, following], axis=1)
+            out[:] = field.matmul(left, np.concatenate([above, below])).reshape(-1)
+
+        return self.run.reshare(m * n, local)
+
+    def negative(self, x: Value) -> Value:
+        """1 where x < 0: nine rounds."""
+        return self.run.in_circuit(x, comparing.negative)
+
+    def zero(self, x: Value) -> Value:
+        """1 where x = 0: nine rounds."""
+        return self.run.in_circuit(x, comparing.zero)
+
+    def shifted(self, x: Value, by: int) -> Value:
+        """floor(x / 2^by)."""
+        return self.run.in_circuit(x, lambda run, shares: comparing.shifted(run, shares, by))
+
+    def reveal(self, x: Value, recipients: Sequence[str]) -> Residues:
+        """Open x to some parties: one round, one share to each."""
+        return self.run.reveal(x, recipients)
