@@ -96,7 +96,7 @@ def shift_matrix(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     np.floor(out, out=out)
 
 
-def logistic(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+def logistic(a: np.ndarray, _: np.ndarray, out: np.ndarray) -> None:
     np.multiply(a, -(2.0**-BITS), out=out)
     np.exp(out, out=out)
     np.add(out, 1, out=out)
@@ -139,7 +139,7 @@ OPERATIONS = {
         "sigmoids",
         _FIXED,
         BITS,
-        lambda x, y: sigmoid(x),
+        lambda x, _: sigmoid(x),
         logistic,
         floats=True,
         error=SIGMOID_ERROR,
