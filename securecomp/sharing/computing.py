@@ -136,6 +136,12 @@ class Speaker(Role):
             raise RemoteProtocolError(sender, str(error)) from None
 
 
+def _checked(seed: bytes, sender: str) -> bytes:
+    if len(seed) != dealing.SEED_BYTES:
+        raise RemoteProtocolError(sender, f"its seed has not {dealing.SEED_BYTES} bytes")
+    return seed
+
+
 class Party(Speaker):
     """One computing party: its identity and its part of the correlations."""
 
@@ -157,10 +163,7 @@ class Party(Speaker):
 
     def seeded(self, seed: bytes) -> None:
         """Take the dealer's seed."""
-        if len(seed) != dealing.SEED_BYTES:
-            raise RemoteProtocolError(
-                self._computing.dealer, f"its seed has not {dealing.SEED_BYTES} bytes"
-            )
+        seed = _checked(seed, self._computing.dealer)
         self._part = Part(dealing.seed_keys(seed, self._computing.id))
 
     def correlation(
@@ -175,8 +178,9 @@ class Party(Speaker):
                 vectors[vector] = corrected
         return vectors
 
-    def input_share(self, seed: bytes, size: int, serial: int) -> Residues:
+    def input_share(self, seed: bytes, owner: str, size: int, serial: int) -> Residues:
         """Return what a seed from an input's owner stands for."""
+        _checked(seed, owner)
         return prg.expand(prg.derive(seed, "sharing input", self._computing.id, serial), size)
 
     def _drop(self) -> None:
@@ -259,7 +263,7 @@ class Lockstep:
         self.dealer = self.dealer_role(computing, identities[dealer], entropy)
         for party, seed in zip(self.parties, self.dealer.seeds, strict=True):
             data = self._tell(self.dealer, party, wire.encode_body(Seed(seed)), Seed.KIND)
-            party.seeded(party.hear(data, DEALER, self._step, Seed)[0].seed)
+            party.seeded(party.hear(data, self.dealer.name, self._step, Seed)[0].seed)
 
     def _tell(
         self, sender: Speaker, recipient: Speaker, body: wire.Bytes, kind: int
@@ -281,7 +285,7 @@ class Lockstep:
             body = wire.encode_body(Seed(seed))
             data = self._tell(self.parties[mine], party, body, Seed.KIND)
             heard, _ = party.hear(data, owner, self._step, Seed)
-            share = party.input_share(heard.seed, rest.size, self._step)
+            share = party.input_share(heard.seed, owner, rest.size, self._step)
             field.subtract(rest, share, out=rest)
             shares.append(share)
         return shares
@@ -298,7 +302,10 @@ class Lockstep:
             bits = 64 if dealing.is_words(kind, vector) else field.BITS
             data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
             message, payload = last.hear(data, self.dealer.name, self._step, Said)
-            heard.append(wire.unpack(message.vector, payload, correction.size, bits))
+            try:
+                heard.append(wire.unpack(message.vector, payload, correction.size, bits))
+            except DecodeError as error:
+                raise RemoteProtocolError(self.dealer.name, str(error)) from None
         self.dealer_seconds += time.perf_counter() - start
         found: list[list[Residues]] = [[] for _ in self.parties]
 
