@@ -23,7 +23,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -45,7 +45,6 @@ from securecomp.sharing.computing import (
     Lockstep,
     Party,
     Said,
-    Speaker,
     vector_body,
 )
 from securecomp.sharing.dealing import Shape
@@ -198,8 +197,8 @@ class CheckingParty(Party):
         for opened, macs in self._opened:
             part = rho[start : start + opened.size]
             start += opened.size
-            value = field.subtract(inner(part, macs), field.multiply(inner(part, opened), self.key))
-            total = field.add(total, value)
+            total = field.add(total, inner(part, macs))
+            total = field.subtract(total, field.multiply(inner(part, opened), self.key))
         return total
 
     def verdict(self, openings: Mapping[str, Opening], mine: bytes) -> None:
@@ -270,8 +269,7 @@ class Checking(Lockstep):
         try:
             yield
         except BaseException:
-            roles: list[Speaker] = [*self.members, self.dealer]
-            for role in roles:
+            for role in (*self.members, self.dealer):
                 role.abort()
             raise
 
@@ -288,8 +286,7 @@ class Checking(Lockstep):
             for correction in made:
                 body = vector_body(correction, field.BITS)
                 data = self._tell(dealer, last, body, Said.KIND)
-                message, payload = last.hear(data, DEALER, self._step, Said)
-                heard.append(wire.unpack(message.vector, payload, correction.size, field.BITS))
+                heard.append(self._hear_vector(last, data, DEALER, correction.size))
             self.dealer_seconds += time.perf_counter() - start
             found = self._carrier.each(
                 lambda name: self._member(name).vectors(self._serial, kind, shape, heard),
@@ -297,6 +294,15 @@ class Checking(Lockstep):
                 max(made[0].size, 1),
             )
         return [found[name] for name in self.names]
+
+    def _hear_vector(
+        self, party: CheckingParty, data: wire.Buffer, sender: str, size: int
+    ) -> Residues:
+        message, payload = party.hear(data, sender, self._step, Said)
+        try:
+            return wire.unpack(message.vector, payload, size, field.BITS)
+        except DecodeError as error:
+            raise RemoteProtocolError(sender, str(error)) from None
 
     def _member(self, name: str) -> CheckingParty:
         return self.members[self.names.index(name)]
@@ -318,11 +324,7 @@ class Checking(Lockstep):
             heard = {owner: values}
             for name, data in zip(others, sealed, strict=True):
                 arrived = self._carrier.send(owner, name, data)
-                message, payload = self._member(name).hear(arrived, owner, self._step, Said)
-                try:
-                    heard[name] = wire.unpack(message.vector, payload, values.size, field.BITS)
-                except DecodeError as error:
-                    raise RemoteProtocolError(owner, str(error)) from None
+                heard[name] = self._hear_vector(self._member(name), arrived, owner, values.size)
             self._fresh = True
             for party in self.members:
                 party.remember(heard[party.name], None)
@@ -375,7 +377,7 @@ class Checking(Lockstep):
         self._step += 1
         self.rounds += 1
         heard: list[dict[str, wire.M]] = [{} for _ in self.members]
-        post: list[tuple[str, str, Any]] = []
+        post: list[tuple[str, str, wire.Buffer]] = []
         for party, message in zip(self.members, messages, strict=True):
             others = [name for name in self.names if name != party.name]
             sealed = party.say(others, self._step, wire.encode_body(message), kind.KIND)
