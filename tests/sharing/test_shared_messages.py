@@ -36,13 +36,13 @@ def prepared(parties=3, seed="computers"):
 
 
 def refused(change, step, parties=3):
-    """Change each message of a step in turn: each is refused. Return the errors, by sender."""
+    """Change each message of a step in turn (of many, every so-manieth): all are refused."""
     run, x, y = prepared(parties)
     first = sent(run)
     STEPS[step](run, x, y)
     record = carrier(run).record
     errors = []
-    for target in range(first, len(record)):
+    for target in range(first, len(record), 1 + (len(record) - first) // 12):
         run, x, y = prepared(parties)
         route = record[target][:2]
         carrier(run).tamper = lambda n, data, t=target, run=run: (
