@@ -8,10 +8,11 @@ from pathlib import Path
 from benchmarks import cases, peers, runner, summary
 from benchmarks.table import markdown
 
+SERIES = ("clients", "compared", "elements", "features", "parties", "rows")
 _EPILOG = """\
 `python -m benchmarks table FILE` prints the Markdown table of a run;
 `python -m benchmarks readme FILE...` writes the rows with a target into README.md;
-`python -m benchmarks plot FILE SERIES SVG` draws how a series grows (clients, rows, features).
+`python -m benchmarks plot FILE SERIES SVG` draws how a series grows (clients, rows, compared).
 A peer runs in an environment of its own, outside this repository:
 """
 
@@ -106,7 +107,7 @@ def _plot(arguments: list[str]) -> int:
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks plot")
     parser.add_argument("file", type=Path, help="the JSON of a run")
-    parser.add_argument("series", choices=("clients", "elements", "features", "parties", "rows"))
+    parser.add_argument("series", choices=SERIES)
     parser.add_argument("picture", type=Path, help="where the picture goes, such as growth.svg")
     options = parser.parse_args(arguments)
     draw(json.loads(options.file.read_text()), options.series, options.picture)

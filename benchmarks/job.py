@@ -51,6 +51,8 @@ class Job:
         cost: What the secure side sent, from what `setup` and `secure` returned.
         seconds: Reads the online time from a result that clocks itself, because the call also
             does work that does not belong to the job.
+        before: Reads from the result the time of work within the call that counts as set-up, such
+            as a dealer's; `seconds` must leave it out.
         note: What a reader must know to judge the ratio.
     """
 
@@ -62,6 +64,7 @@ class Job:
     floors: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     cost: Callable[[Any, Any], Cost] | None = None
     seconds: Callable[[Any], float] | None = None
+    before: Callable[[Any], float] | None = None
     note: str = ""
 
     def prepare(self) -> Any:

@@ -12,6 +12,7 @@ _WHO = {
     "parties": "private sum, 100 elements, all roles together",
     "rows": "encrypted inference, 30 features, client and server",
     "features": "encrypted inference, 1,000 rows, client and server",
+    "compared": "comparisons on shares, 2 parties and a dealer",
     "elements": "private sum, 3 parties, all roles together",
 }
 _BYTES = {"clients": "bytes by a party"}

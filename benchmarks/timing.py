@@ -100,7 +100,7 @@ def plainly(job: Job, rounds: int) -> Samples:
         start = time.perf_counter()
         result = job.secure(state)
         took = time.perf_counter() - start
-        samples.setup.append(0.0)
+        samples.setup.append(0.0 if job.before is None else job.before(result))
         samples.online.append(took if job.seconds is None else job.seconds(result))
         cost = asdict(job.cost(state, result)) if job.cost else {}
         samples.checked = {"error": job.check(plain, result), "peak_memory": 0, **cost}
@@ -144,10 +144,11 @@ def _secure(job: Job, effort: Effort) -> Callable[[], tuple[float, float]]:
             ready = time.perf_counter()
             result = job.secure(state)
             done = time.perf_counter()
-            setup += ready - start
+            setup += ready - start if job.setup else 0.0
+            setup += job.before(result) if job.before else 0.0
             online += done - ready if job.seconds is None else job.seconds(result)
             # Freed here and not by the next assignment, which the clock would see.
             del state, result
-        return (setup / loops if job.setup else 0.0), online / loops
+        return setup / loops, online / loops
 
     return _repeated(sample, sum, effort)

@@ -1,6 +1,6 @@
 """All cases, in the order of the report."""
 
-from benchmarks.cases import ckks, field, growth, masking, paillier, split, study, sums
+from benchmarks.cases import ckks, computing, field, growth, masking, paillier, split, study, sums
 from benchmarks.job import Case
 
 CASES: tuple[Case, ...] = (
@@ -12,6 +12,7 @@ CASES: tuple[Case, ...] = (
     *masking.CASES,
     *paillier.CASES,
     *ckks.CASES,
+    *computing.CASES,
 )
 
 

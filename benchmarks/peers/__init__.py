@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cases import computing
 from benchmarks.job import Target
 from benchmarks.machine import Elsewhere
 from benchmarks.timing import spread
@@ -55,6 +56,7 @@ class Peer:
     how: str
     comparisons: tuple[Comparison, ...]
     arguments: tuple[str, ...] = ()  # before elements and runs; a single process if not MPyC's
+    jobs: bool = False  # gets, instead of elements, `PHASE=ELEMENTS,...`, and runs these alone
 
     @property
     def variable(self) -> str:
@@ -76,6 +78,33 @@ _CKKS = {
     "predict": ("server predicts", ("load", "predict", "reply")),
     "decrypt": ("client decrypts", ("open", "decrypt")),
 }
+_COMPUTING = {case.name for case in computing.CASES}
+_SPU = {
+    "semi2k": (
+        2,
+        "semi-honest, additive shares modulo 2^64, correlations made within the time by the first "
+        "party, which SPU trusts (beaver_type TrustedFirstParty, its default)",
+        "2",
+    ),
+    "aby3": (3, "semi-honest, honest majority, replicated shares modulo 2^64, no dealer", "3"),
+}
+_JOBS = {  # our job: its title, the peer's phase, how many times faster we must be
+    "products": ("products", "products", Target("at least 5x faster than SPU", 5)),
+    "truncated": (
+        "fixed-point products, its probabilistic truncation",
+        "truncated",
+        Target("at least as fast as SPU", 1),
+    ),
+    "matmul": ("integer matrix product", "matmul", Target("at least 2x faster than SPU", 2)),
+    "matmul-truncated": (
+        "fixed-point matrix product, its probabilistic truncation",
+        "matmul_truncated",
+        Target("at least 2x faster than SPU", 2),
+    ),
+    "compare": ("comparisons", "compare", Target("at least 4x faster than SPU", 4)),
+    "sigmoid": ("sigmoids", "sigmoid", Target("at least 3x faster than SPU", 3)),
+}
+_MPYC = Target("at least 100x faster than MPyC", 100)
 _HELAYERS = Target("at least 1.5x faster than HElayers", 1.5)
 _TENSEAL = Target("at least 5,000x faster than TenSEAL's dot", 5000)
 
@@ -244,6 +273,62 @@ PEERS = (
             for phase, (does, parts) in _CKKS.items()
         ),
     ),
+    *(
+        Peer(
+            name=f"spu_{protocol}",
+            script="spu_arithmetic.py",
+            parties=1,
+            packages="spu==0.9.5",
+            arguments=(protocol, str(parties)),
+            jobs=True,
+            how=(
+                f"{protocol.upper()}, {parties} parties, FM64, 16 fractional bits; {trust}. "
+                "A thread a party in one process, links in memory, not encrypted, as its simulator "
+                "sets them up; the runtimes stay, so that a time is the program's run alone, from "
+                "shares to shares. Its truncation is off by one unit at times, ours is exact. "
+                "Ours: dealer included, sealed messages."
+            ),
+            comparisons=tuple(
+                Comparison(
+                    f"spu/{protocol}-{job}/{ours}",
+                    f"SPU {protocol.upper()}, {parties} parties: {title}",
+                    f"computing/{job}/{ours}",
+                    (phase,),
+                    # Of different trust, a comparison promises nothing.
+                    target if ours == same else None,
+                )
+                for ours in dict.fromkeys(("2", same))
+                for job, (title, phase, target) in _JOBS.items()
+                if f"computing/{job}/{ours}" in _COMPUTING
+            ),
+        )
+        for protocol, (parties, trust, same) in _SPU.items()
+    ),
+    Peer(
+        name="mpyc_products",
+        script="mpyc_products.py",
+        parties=3,
+        packages="mpyc==0.11 numpy gmpy2 uvloop",
+        jobs=True,
+        how=(
+            "3 processes on this machine over loopback TCP without TLS, Shamir sharing with "
+            "threshold 1, from shares to shares: products of mpc.SecFld(2**61-1) arrays, "
+            "comparisons of mpc.SecInt(32) arrays (ours: of 41 bits), 1,000 of them, scaled. Ours: "
+            "all parties in one process, dealer included, sealed messages, no network."
+        ),
+        comparisons=tuple(
+            Comparison(
+                f"mpyc/{job}/{ours}",
+                f"MPyC, 3 parties: {title}",
+                f"computing/{job}/{ours}",
+                (job,),
+                _MPYC if job == "products" else None,
+            )
+            for ours in ("2", "3")
+            for job, title in (("products", "products"), ("compare", "comparisons"))
+            if f"computing/{job}/{ours}" in _COMPUTING
+        ),
+    ),
 )
 
 
@@ -266,7 +351,11 @@ def compare(peer: Peer, python: str | None, ours: list[Row], quick: bool) -> lis
         return [
             _without(peer, "skipped", f"compared with cases that are not in this run: {wanted}")
         ]
-    elements = measured[possible[0].case]["sizes"]["elements"]
+    sizes = {c: measured[c.case]["sizes"]["elements"] for c in possible}
+    elements = str(sizes[possible[0]])
+    if peer.jobs:
+        jobs = {phase: size for c, size in sizes.items() for phase in c.phases}
+        elements = ",".join(f"{phase}={size}" for phase, size in jobs.items())
     elsewhere = Elsewhere()
     try:
         found = _run(peer, python, elements, 2 if quick else 5)
@@ -295,7 +384,10 @@ def _compared(peer: Peer, c: Comparison, found: Row, ours: Row, quick: bool) -> 
         "title": c.title,
         "how": peer.how,
         "versions": found["versions"],
-        "sizes": {"parties": peer.parties, "elements": found["elements"]},
+        "sizes": {
+            "parties": found.get("parties", peer.parties),
+            "elements": runs[0][c.phases[0]].get("elements", found.get("elements")),
+        },
         "runs": len(runs),
         "phases": {p: spread([run[p]["seconds"] for run in runs]) for p in c.phases},
         "total": total,
@@ -314,7 +406,7 @@ def _compared(peer: Peer, c: Comparison, found: Row, ours: Row, quick: bool) -> 
     return row
 
 
-def _run(peer: Peer, python: str, elements: int, runs: int) -> Row:
+def _run(peer: Peer, python: str, elements: str, runs: int) -> Row:
     """Start one process a party and return what the first one prints.
 
     Raises:
@@ -322,7 +414,7 @@ def _run(peer: Peer, python: str, elements: int, runs: int) -> Row:
     """
     # Not ours: the peer's interpreter must find the packages of its own environment.
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-    command = [python, str(_HERE / peer.script), *peer.arguments, str(elements), str(runs)]
+    command = [python, str(_HERE / peer.script), *peer.arguments, elements, str(runs)]
     options: list[str] = []
     if peer.parties > 1:
         options = [f"-M{peer.parties}", "-B", str(_free_ports(peer.parties)), "--no-log"]
