@@ -103,7 +103,8 @@ def test_shared_values_have_no_truth(run):
     x = run.share("north", [1, 2], bound=3)
     match = r"a shared value has no truth; use where\(\), or reveal\(\) it"
     for operation in (lambda: bool(x), lambda: not x, lambda: x and 1, lambda: 0 < x < 3,
-                      lambda: 1 if x == 1 else 2, lambda: x in [1], lambda: 1 in x, lambda: max(x[0], x[1])):  # fmt: skip
+                      lambda: 1 if x == 1 else 2, lambda: x in [1], lambda: 1 in x,
+                      lambda: max(x[0], x[1])):  # fmt: skip
         with pytest.raises(TypeError, match=match):
             operation()
 
