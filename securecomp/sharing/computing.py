@@ -7,7 +7,7 @@ parties that run here over a carrier that brings their sealed messages.
 Security: against parties that follow the protocol, any number of them but all, with a dealer that
 colludes with none (`dealing`). Values that are opened are uniform and independent of the data, so
 that a party's view is simulated from its own inputs, the shapes, and what is revealed to it. A
-party that does not follow the protocol can change results unseen.
+party that does not follow the protocol can change results unseen; `authenticated` is for those.
 
 Sources: Beaver, CRYPTO 1991; Damgård, Fitzi, Kiltz, Nielsen, Toft, TCC 2006 (comparison by a masked
 opening); Catrina, de Hoogh, SCN 2010.
@@ -237,6 +237,10 @@ class Lockstep:
         dealer_seconds: What the dealer took.
     """
 
+    protocol: ClassVar[str] = PROTOCOL
+    party_role: ClassVar[type[Party]] = Party
+    dealer_role: ClassVar[type[Dealer]] = Dealer
+
     def __init__(
         self,
         names: Sequence[str],
@@ -260,9 +264,9 @@ class Lockstep:
         entropy = carrier.entropy
         identities = {name: carrier.identity(name) for name in (*names, dealer)}
         keys = {name: identity.public for name, identity in identities.items()}
-        computing = Computing(names, keys, entropy(ID_BYTES), dealer=dealer)
+        computing = Computing(names, keys, entropy(ID_BYTES), self.protocol, dealer)
         self.parties = [
-            Party(
+            self.party_role(
                 computing,
                 name,
                 identities[name],
@@ -271,7 +275,7 @@ class Lockstep:
             )
             for name in names
         ]
-        self.dealer = Dealer(computing, identities[dealer], entropy)
+        self.dealer = self.dealer_role(computing, identities[dealer], entropy)
         for party, seed in zip(self.parties, self.dealer.seeds, strict=True):
             data = self._tell(self.dealer, party, wire.encode_body(Seed(seed)), Seed.KIND)
             party.seeded(party.hear(data, self.dealer.name, self._step, Seed)[0].seed)
@@ -329,17 +333,20 @@ class Lockstep:
 
     def open(self, shares: Sequence[Residues]) -> Residues:
         """Tell all parties a value that hides nothing: each says its share to all others."""
-        return self._exchange(shares, field.BITS, self.names)
+        return first(self._exchange(shares, field.BITS, self.names))
 
     def open_words(self, shares: Sequence[Words]) -> Words:
         """The same for shared bit slices."""
-        return self._exchange(shares, 64, self.names)
+        return first(self._exchange(shares, 64, self.names))
 
     def reveal(self, shares: Sequence[Residues], recipients: Sequence[str]) -> Residues:
         """Tell some parties a value."""
-        return self._exchange(shares, field.BITS, recipients)
+        return first(self._exchange(shares, field.BITS, recipients))
 
-    def _exchange(self, shares: Sequence[Residues], bits: int, to: Sequence[str]) -> Residues:
+    def _exchange(
+        self, shares: Sequence[Residues], bits: int, to: Sequence[str]
+    ) -> dict[str, Residues]:
+        """Return the value as each of its recipients heard it."""
         self._step += 1
         self.rounds += 1
         size = shares[0].size
@@ -371,5 +378,9 @@ class Lockstep:
             return total
 
         self._carrier.each(speak, self.names, size)
-        heard = self._carrier.each(listen, list(to), size)
-        return next(iter(heard.values()))
+        return self._carrier.each(listen, list(to), size)
+
+
+def first(heard: Mapping[str, Residues]) -> Residues:
+    """Return what all heard, where all are taken to follow the protocol."""
+    return next(iter(heard.values()))

@@ -7,7 +7,7 @@ refused before anything is sent: `truncate`, or smaller bounds, make room.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from securecomp.core import field
 from securecomp.core.fixedpoint import FixedPoint, Number
 from securecomp.errors import ParameterError, RangeError
 from securecomp.journal import Journal
+from securecomp.sharing.authenticated import Authenticated
+from securecomp.sharing.checking import Checking
 from securecomp.sharing.computing import Lockstep
 from securecomp.sharing.engine import Additive, Engine, Value
 from securecomp.sharing.public import Public, check_bound, in_units
@@ -31,7 +33,8 @@ class Computation:
 
     Who learns what: nobody anything but shapes, scales and bounds, and what is revealed to it,
     against parties that follow the protocol, all of them but one together, if the dealer colludes
-    with none. Without a dealer: the same for three parties, if no two of them collude.
+    with none. With integrity also against parties that do not: a result is right, or there is none
+    (`authenticated`). Without a dealer: three parties that follow the protocol, no two colluding.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class Computation:
         *,
         journal: Callable[[str], Journal] | None = None,
         dealer: bool = True,
+        integrity: Literal["mac"] | None = None,
     ) -> None:
         """Agree on the parties, and let the dealer, or a neighbour, give each its seed.
 
@@ -50,16 +54,22 @@ class Computation:
                 (`local.LocalCarrier` for all in this process).
             journal: Gives each party its journal, so that a session is never taken up again.
             dealer: False for three parties without one (`replicated`).
+            integrity: "mac" for authenticated shares: a party that deviates is found out.
 
         Raises:
-            ParameterError: Not several different names, or not three without a dealer.
+            ParameterError: Not several different names, or what needs a dealer without one.
             ThresholdError: Fewer than two.
         """
-        self.engine: Engine = (
-            Additive(Lockstep(parties, carrier, journal))
-            if dealer
-            else Replicated(Ring(parties, carrier, journal))
-        )
+        if integrity not in (None, "mac"):
+            raise ParameterError(f'integrity is "mac" or None, not {integrity!r}')
+        if integrity and not dealer:
+            raise ParameterError("integrity needs a dealer; leave dealer=False out")
+        if integrity:
+            self.engine: Engine = Authenticated(Checking(parties, carrier, journal))
+        elif dealer:
+            self.engine = Additive(Lockstep(parties, carrier, journal))
+        else:
+            self.engine = Replicated(Ring(parties, carrier, journal))
 
     def share(
         self,

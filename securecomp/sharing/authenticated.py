@@ -1,0 +1,224 @@
+"""The engine on authenticated shares: no party can change a result unseen.
+
+Every value x is held as shares of x and of alpha x, for a key alpha that nobody knows: each party
+has a share of it from the dealer. Who changes its share of x by d must change its share of the MAC
+by alpha d. All that is opened is checked, in batches (`checking`), before anything is revealed.
+
+What is protected, against any number of parties but all that do what they like, together:
+
+- Privacy: they learn shapes, their own inputs and what is revealed to them. Whether a computation
+  aborts tells nothing of others' data either: an error is found with the same probability whatever
+  the data are; but see below for who may stop once it knows its result.
+- Correctness: what `reveal` returns is right for the inputs that were shared, but for a probability
+  of about 2^-60 a check. Otherwise it raises and returns nothing; all roles drop alpha and their
+  material, and refuse to say, hear or open anything later. All that was said before a result is
+  opened is uniform, so that an abort leaks nothing; who is no recipient never learns the result.
+
+What is not:
+
+- The dealer is honest: it deals right correlations and colludes with nobody. With one party's help
+  it opens everything; wrong correlations (also selective failures: correlations that are wrong
+  where the data have a certain value) are not found.
+- No fairness: a recipient that deviates sees the result first and may then abort, so that the
+  others get nothing; also depending on the result. Who deviated is not always known.
+- Inputs: a party may share any element of the field, also beyond the declared bound. Where a bound
+  does not hold, comparisons and `truncate` of it give something else.
+- Denial of service: any party, and who carries the messages, can make it abort.
+
+Sources: Damgård, Pastro, Smart, Zakarias, CRYPTO 2012 (SPDZ); Damgård, Keller, Larraia, Pastro,
+Scholl, Smart, ESORICS 2013 (the check in batches).
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from securecomp.core import field, kernels
+from securecomp.core.field import Residues
+from securecomp.sharing import fieldcomparing
+from securecomp.sharing.authdealing import digits
+from securecomp.sharing.checking import Checking
+from securecomp.sharing.engine import Move, Value, column_sums
+
+_BLOCK = 1 << 14
+"""Elements compared at a time: each is 40 products."""
+
+
+class Authenticated:
+    """Additive shares with MACs, correlations from an honest dealer. A value is (2, n) a party."""
+
+    def __init__(self, run: Checking) -> None:
+        self.run = run
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The computing parties."""
+        return self.run.names
+
+    # What needs no messages
+
+    def add(self, x: Value, y: Value) -> Value:
+        """x + y, without a message."""
+        return [field.add(a, b) for a, b in zip(x, y, strict=True)]
+
+    def subtract(self, x: Value, y: Value) -> Value:
+        """x - y, without a message."""
+        return [field.subtract(a, b) for a, b in zip(x, y, strict=True)]
+
+    def add_public(self, x: Value, constant: Residues) -> Value:
+        """x + constant."""
+        return self.add_each(x, [constant] * len(x))
+
+    def add_each(self, x: Value, constants: Sequence[Residues]) -> Value:
+        """x + what each party heard: the first adds it, and each its key's share times it."""
+        out = []
+        for party, pair, constant in zip(self.run.members, x, constants, strict=True):
+            changed = pair.copy()
+            if party.index == 0:
+                changed[0] = field.add(pair[0], constant)
+            changed[1] = field.add(pair[1], field.multiply(constant, party.key))
+            out.append(changed)
+        return out
+
+    def scale(self, x: Value, constant: Residues) -> Value:
+        """x times public residues."""
+        return [field.multiply(pair, constant) for pair in x]
+
+    def move(self, x: Value, change: Move) -> Value:
+        """The elements in other places."""
+        return [_rows(pair, change) for pair in x]
+
+    def join(self, parts: Sequence[Value]) -> Value:
+        """Vectors one after the other."""
+        return [np.concatenate(pairs, axis=1) for pairs in zip(*parts, strict=True)]
+
+    def total(self, x: Value, rows: int, width: int) -> Value:
+        """The sums of equal parts."""
+        return [_rows(pair, lambda r: column_sums(r.reshape(rows, width))) for pair in x]
+
+    def matmul_public(self, x: Value, shape: tuple[int, int], table: Residues, left: bool) -> Value:
+        """A product with a public matrix."""
+
+        def product(row: Residues) -> Residues:
+            shared = row.reshape(shape)
+            return field.matmul(table, shared) if left else field.matmul(shared, table)
+
+        return [_rows(pair, product) for pair in x]
+
+    # What needs some
+
+    def input(self, owner: str, residues: Residues) -> Value:
+        """Share a vector that one party has: it tells all what its mask does not hide.
+
+        The mask's shares and MACs are the dealer's; only the owner knows the mask.
+        """
+        mask, shares = self.run.own_mask(owner, residues.size)
+        return self.add_each(shares, self.run.announce(owner, field.subtract(residues, mask)))
+
+    def open(self, x: Value) -> list[Residues]:
+        """Open x to all, as each party heard it. Only for what hides nothing: not yet checked."""
+        return self.run.open_checked(x)
+
+    def multiply(self, x: Value, y: Value) -> Value:
+        """x y: one round, one triple an element."""
+        size = x[0].shape[1]
+        parts = self.run.material("triple", (size,))
+        masked = []
+        for xs, ys, (a, b, _) in zip(x, y, parts, strict=True):
+            masked.append(np.concatenate([field.subtract(xs, a), field.subtract(ys, b)], axis=1))
+        out = []
+        for party, opened, (a, b, c) in zip(
+            self.run.members, self.open(masked), parts, strict=True
+        ):
+            d, e = opened[:size], opened[size:]
+            pair = np.empty((2, size), np.uint64)
+            kernels.beaver(d, e, a[0], b[0], c[0], party.index == 0, pair[0])
+            kernels.beaver(d, e, a[1], b[1], c[1], False, pair[1])
+            tag = field.multiply(field.multiply(d, e), party.key)
+            field.add(pair[1], tag, out=pair[1])
+            out.append(pair)
+        return out
+
+    def square(self, x: Value) -> Value:
+        """x^2 = c + 2 d a + d^2, where a and c = a^2 are shared and d = x - a is opened."""
+        parts = self.run.material("square", (x[0].shape[1],))
+        opened = self.open([field.subtract(xs, p[0]) for xs, p in zip(x, parts, strict=True)])
+        out = [
+            field.add(c, field.multiply(a, field.add(d, d)))
+            for d, (a, c) in zip(opened, parts, strict=True)
+        ]
+        return self.add_each(out, [field.multiply(d, d) for d in opened])
+
+    def matmul(self, x: Value, y: Value, shape: tuple[int, int, int]) -> Value:
+        """A matrix product: one round, m k + k n elements are opened."""
+        m, k, n = shape
+        parts = self.run.material("matrix", shape)
+        masked = [
+            np.concatenate([field.subtract(xs, a), field.subtract(ys, b)], axis=1)
+            for xs, ys, (a, b, _) in zip(x, y, parts, strict=True)
+        ]
+        out, public = [], []
+        for opened, (a, b, c) in zip(self.open(masked), parts, strict=True):
+            d, e = opened[: m * k].reshape(m, k), opened[m * k :].reshape(k, n)
+            pair = []
+            for row in (0, 1):
+                # d b + a e in one product: [d a] times b over e
+                left = np.concatenate([d, a[row].reshape(m, k)], axis=1)
+                right = np.concatenate([b[row].reshape(k, n), e], axis=0)
+                pair.append(field.add(c[row], field.matmul(left, right).reshape(-1)))
+            out.append(np.stack(pair))
+            public.append(field.matmul(d, e).reshape(-1))
+        return self.add_each(out, public)
+
+    def mask_digits(self, count: int, cut: int) -> Value:
+        """The digits of random masks below p, shape (2, rows, count) a party."""
+        parts = self.run.material("digits", (count, cut))
+        rows = sum((1 << bits) - 1 for _, bits in digits(cut))
+        return [part[0].reshape(2, rows, count) for part in parts]
+
+    def negative(self, x: Value) -> Value:
+        """1 where x < 0: seven rounds, for every 2^14 elements."""
+        return self._in_blocks(x, lambda part: fieldcomparing.negative(self, part))
+
+    def zero(self, x: Value) -> Value:
+        """1 where x = 0: six rounds."""
+        return self._in_blocks(x, lambda part: fieldcomparing.zero(self, part))
+
+    def shifted(self, x: Value, by: int) -> Value:
+        """floor(x / 2^by)."""
+        return self._in_blocks(x, lambda part: fieldcomparing.shifted(self, part, by))
+
+    def _in_blocks(self, x: Value, work: Callable[[Value], Value]) -> Value:
+        size = x[0].shape[1]
+        if size <= _BLOCK:
+            return work(x)
+        starts = range(0, size, _BLOCK)
+        blocks = [[np.ascontiguousarray(p[:, s : s + _BLOCK]) for p in x] for s in starts]
+        return self.join([work(block) for block in blocks])
+
+    def reveal(self, x: Value, recipients: Sequence[str]) -> Residues:
+        """Open x to some parties, once all that led to it is checked, and x itself is.
+
+        For all parties x is opened, for some of them x less a mask that one recipient knows, for
+        each; so everybody takes part in the check, and only recipients learn x.
+
+        Raises:
+            ProtocolError: A party deviated. Nothing is returned; all is dropped.
+        """
+        run = self.run
+        run.check()
+        if set(recipients) == set(run.names):
+            opened = self.open(x)
+            run.check()
+            return opened[0]
+        size = x[0].shape[1]
+        made = [run.own_mask(name, size) for name in recipients]
+        heard = [self.open(self.subtract(x, shares)) for _, shares in made]
+        run.check()
+        first = run.names.index(recipients[0])
+        return field.add(heard[0][first], made[0][0])
+
+
+def _rows(pair: Residues, change: Move) -> Residues:
+    """Return both rows changed alike."""
+    return np.stack([np.ascontiguousarray(change(row)).reshape(-1) for row in pair])

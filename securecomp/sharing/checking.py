@@ -1,0 +1,398 @@
+"""Parties that check each other: what each heard, and the MACs of all that was opened.
+
+Opened values are remembered, with each party's share of their MAC. A check goes in four steps, each
+a message from everybody to everybody:
+
+1. a commitment to a random seed, drawn now: after all the openings that are checked;
+2. the seed, and a hash of all that this party heard so far, the commitments included. Hashes that
+   differ mean that somebody told two parties different things. The hash of all seeds gives random
+   coefficients rho, one for each opened value;
+3. a commitment to sigma_i = sum rho_j (mac_ij - alpha_i opened_j);
+4. sigma_i. They sum up to zero, or a value was not opened as it was.
+
+If an opened value is wrong, a check passes with probability at most 2/p, about 2^-60: the errors
+cancel in the random combination (1/p), or their sum times alpha was guessed (1/p). SHA-256 is taken
+for a random oracle. After a failure everybody drops alpha and all material: a failed check's sigma
+may tell alpha, which nothing is checked with any more.
+
+Source: Damgård, Keller, Larraia, Pastro, Scholl, Smart, ESORICS 2013, section 4 (MACCheck).
+"""
+
+import contextlib
+import hashlib
+import hmac
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar, cast
+
+import numpy as np
+
+from securecomp import wire
+from securecomp.carrier import Carrier, T
+from securecomp.core import field, prg
+from securecomp.core.entropy import Entropy
+from securecomp.core.field import Residues
+from securecomp.errors import DecodeError, LocalProtocolError, ProtocolError, RemoteProtocolError
+from securecomp.identity import Identity
+from securecomp.journal import Journal
+from securecomp.roles import State
+from securecomp.sharing import authdealing
+from securecomp.sharing.authdealing import Kind
+from securecomp.sharing.computing import (
+    DEALER,
+    Computing,
+    Dealer,
+    Lockstep,
+    Party,
+    Said,
+    vector_body,
+)
+from securecomp.sharing.dealing import Shape
+
+LARGEST_UNCHECKED = 1 << 22
+"""So many opened values are checked before the next is opened, also if nothing is revealed."""
+
+_SECRET_BYTES = 32
+
+
+class Commitment(wire.Message, frozen=True):
+    """SHA-256 of what a party will say in the next step, and of a nonce."""
+
+    KIND: ClassVar[int] = 5
+    digest: bytes
+
+
+class Opening(wire.Message, frozen=True):
+    """What was committed to; and the hash of everything that its sender heard."""
+
+    KIND: ClassVar[int] = 6
+    secret: bytes
+    nonce: bytes
+    heard: bytes
+
+
+class CheckingParty(Party):
+    """A computing party with a share of the key, which remembers what was opened.
+
+    Attributes:
+        unchecked: Number of values opened since the last check.
+    """
+
+    TRANSITIONS: ClassVar = {
+        (State.READY, "say"): State.READY,
+        (State.READY, "hear"): State.READY,
+        (State.READY, "remember"): State.READY,
+        (State.READY, "commit"): State.READY,
+        (State.READY, "opening"): State.READY,
+        (State.READY, "settle"): State.READY,
+    }
+
+    def __init__(
+        self,
+        computing: Computing,
+        name: str,
+        identity: Identity,
+        *,
+        journal: Journal | None = None,
+        entropy: Entropy,
+    ) -> None:
+        super().__init__(computing, name, identity, journal=journal, entropy=entropy)
+        self.unchecked = 0
+        self._key: Residues | None = None
+        self._opened: list[tuple[Residues, Residues]] = []
+        self._transcript = hashlib.sha256()
+        self._committed: tuple[bytes, bytes] | None = None
+        self._commitments: dict[str, bytes] = {}
+        self._coins = b""
+
+    def seeded(self, seed: bytes) -> None:
+        """Take the dealer's seed, and the share of the key that it stands for."""
+        super().seeded(seed)
+        self._key = authdealing.key_share(self._held(self._part))
+
+    @property
+    def key(self) -> Residues:
+        """This party's share of alpha, shape ().
+
+        Raises:
+            LocalProtocolError: There is none any more.
+        """
+        return self._held(self._key)
+
+    def _held(self, secret: T | None) -> T:
+        if secret is None:
+            raise LocalProtocolError(f"{self.name}: the computation was aborted; begin another")
+        return secret
+
+    def vectors(
+        self, serial: int, kind: Kind, shape: Shape, corrections: Sequence[Residues]
+    ) -> list[Residues]:
+        """Return this party's vectors of a correlation, each of shape (2, n)."""
+        mine = corrections if self.is_last else None
+        return authdealing.expand(self._held(self._part), serial, kind, shape, mine)
+
+    def own(self, serial: int, size: int) -> Residues:
+        """Return the mask that this party knows, if the correlation is one of its own."""
+        return authdealing.known(self._held(self._part), serial, size)
+
+    def remember(self, opened: Residues, macs: Residues | None) -> None:
+        """Keep what was opened, and shares of its MACs, until it is checked.
+
+        A value without MACs, which its owner said, is only compared with what the others heard.
+        """
+        self.state = self._next("remember")
+        self._transcript.update(np.ascontiguousarray(opened, "<u8").data)
+        if macs is not None:
+            self._opened.append((opened, macs))
+            self.unchecked += opened.size
+
+    def commit(self, secret: bytes) -> Commitment:
+        """Commit to what this party will say in the next step."""
+        self.state = self._next("commit")
+        nonce = self._entropy(_SECRET_BYTES)
+        self._committed = secret, nonce
+        self._commitments = {self.name: self._digest(self.name, secret, nonce)}
+        return Commitment(self._commitments[self.name])
+
+    def opening(self, commitments: Mapping[str, Commitment]) -> Opening:
+        """Take the others' commitments, and say what this party committed to."""
+        self.state = self._next("opening")
+        if self._committed is None:
+            raise LocalProtocolError(f"{self.name}: there is no commitment to open")
+        secret, nonce = self._committed
+        self._committed = None
+        self._commitments |= {name: said.digest for name, said in commitments.items()}
+        for name in self._computing.names:
+            self._transcript.update(prg.join("commitment", name, self._commitments[name]))
+        return Opening(secret, nonce, self._transcript.digest())
+
+    def _settle(self, openings: Mapping[str, Opening]) -> None:
+        """Hold what the others say against their commitments, and what they heard against this."""
+        self.state = self._next("settle")
+        heard = self._transcript.digest()
+        for name, said in openings.items():
+            digest = self._digest(name, said.secret, said.nonce)
+            if not hmac.compare_digest(digest, self._commitments[name]):
+                raise RemoteProtocolError(name, "does not open what it committed to")
+        for name, said in openings.items():
+            if not hmac.compare_digest(said.heard, heard):
+                # Either of the two, or who spoke to them: nobody can be blamed.
+                raise ProtocolError(
+                    f"{self.name} and {name} did not hear the same; the computation is aborted"
+                )
+
+    def seeds(self, openings: Mapping[str, Opening], mine: bytes) -> None:
+        """Take all seeds of the random coefficients."""
+        self._settle(openings)
+        said = {name: opening.secret for name, opening in openings.items()} | {self.name: mine}
+        seeds = [said[name] for name in self._computing.names]
+        facts = prg.join("checking coins", self._transcript.digest(), *seeds)
+        self._coins = hashlib.sha256(facts).digest()
+
+    def sigma(self) -> Residues:
+        """Return the random combination of this party's shares of what must be zero, shape ()."""
+        rho = prg.expand(prg.derive(self._coins, "checking"), self.unchecked)
+        total = np.zeros((), np.uint64)
+        start = 0
+        for opened, macs in self._opened:
+            part = rho[start : start + opened.size]
+            start += opened.size
+            total = field.add(total, inner(part, macs))
+            total = field.subtract(total, field.multiply(inner(part, opened), self.key))
+        return total
+
+    def verdict(self, openings: Mapping[str, Opening], mine: bytes) -> None:
+        """Hold the sum of all sigmas against zero, and forget what was checked.
+
+        Raises:
+            ProtocolError: A value was not opened as it was.
+            RemoteProtocolError: A sigma that is none, or not the one committed to.
+        """
+        self._settle(openings)
+        total = int.from_bytes(mine, "big")
+        for name, said in openings.items():
+            if len(said.secret) != len(mine):
+                raise RemoteProtocolError(name, "its part of the check is no residue")
+            total += int.from_bytes(said.secret, "big")
+        if total % field.MODULUS:
+            raise ProtocolError(
+                "the MACs do not fit what was opened: a party deviated; the computation is aborted"
+            )
+        self._opened = []
+        self.unchecked = 0
+
+    def _digest(self, name: str, secret: bytes, nonce: bytes) -> bytes:
+        if len(nonce) != _SECRET_BYTES:  # a length of its own choice would be room for a collision
+            return b""
+        facts = prg.join("checking commitment", self._computing.agreement, name, secret, nonce)
+        return hashlib.sha256(facts).digest()
+
+    def _drop(self) -> None:
+        super()._drop()
+        self._key = None
+        self._opened = []
+        self._committed = None
+        self.unchecked = 0
+
+
+class CheckingDealer(Dealer):
+    """Draws the seeds and makes the corrections, with MACs. Sees no data."""
+
+    def corrections(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
+        """Return the last party's corrections."""
+        return authdealing.corrections(self._parts, serial, kind, shape)
+
+
+class Checking(Lockstep):
+    """Drives parties that check each other; the first error ends it for all of them.
+
+    Attributes:
+        members: The parties.
+        checks: Number of checks that passed.
+    """
+
+    protocol: ClassVar[str] = "sharing/authenticated/1"
+    party_role: ClassVar[type[Party]] = CheckingParty
+    dealer_role: ClassVar[type[Dealer]] = CheckingDealer
+
+    def __init__(
+        self, names: Sequence[str], carrier: Carrier, journal: Callable[[str], Journal] | None
+    ) -> None:
+        super().__init__(names, carrier, journal)
+        self.members = cast("list[CheckingParty]", self.parties)
+        self.checks = 0
+        self._fresh = False
+
+    @contextlib.contextmanager
+    def _or_abort(self) -> Iterator[None]:
+        """Let every role drop its secrets if something breaks."""
+        try:
+            yield
+        except BaseException:
+            for role in (*self.members, self.dealer):
+                role.abort()
+            raise
+
+    def material(self, kind: Kind, shape: Shape) -> list[list[Residues]]:
+        """Return every party's vectors of a fresh correlation, each of shape (2, n)."""
+        start = time.perf_counter()
+        with self._or_abort():
+            self._serial += 1
+            self._step += 1
+            last = self.members[-1]
+            dealer = cast("CheckingDealer", self.dealer)
+            made = dealer.corrections(self._serial, kind, shape)
+            heard = []
+            for correction in made:
+                body = vector_body(correction, field.BITS)
+                data = self._tell(dealer, last, body, Said.KIND)
+                heard.append(self._hear_vector(last, data, DEALER, correction.size))
+            self.dealer_seconds += time.perf_counter() - start
+            found = self._carrier.each(
+                lambda name: self._member(name).vectors(self._serial, kind, shape, heard),
+                self.names,
+                max(made[0].size, 1),
+            )
+        return [found[name] for name in self.names]
+
+    def _hear_vector(
+        self, party: CheckingParty, data: wire.Buffer, sender: str, size: int
+    ) -> Residues:
+        message, payload = party.hear(data, sender, self._step, Said)
+        try:
+            return wire.unpack(message.vector, payload, size, field.BITS)
+        except DecodeError as error:
+            raise RemoteProtocolError(sender, str(error)) from None
+
+    def _member(self, name: str) -> CheckingParty:
+        return self.members[self.names.index(name)]
+
+    def own_mask(self, owner: str, size: int) -> tuple[Residues, list[Residues]]:
+        """Return a mask as its owner knows it, and every party's share of it, shape (2, n)."""
+        parts = self.material("own", (size, self.names.index(owner)))
+        return self._member(owner).own(self._serial, size), [part[0] for part in parts]
+
+    def announce(self, owner: str, values: Residues) -> list[Residues]:
+        """Tell all parties what one says, and return it as each heard it."""
+        with self._or_abort():
+            self._step += 1
+            self.rounds += 1
+            sender = self._member(owner)
+            others = [name for name in self.names if name != owner]
+            body = vector_body(values, field.BITS)
+            sealed = sender.say(others, self._step, body, Said.KIND)
+            heard = {owner: values}
+            for name, data in zip(others, sealed, strict=True):
+                arrived = self._carrier.send(owner, name, data)
+                heard[name] = self._hear_vector(self._member(name), arrived, owner, values.size)
+            self._fresh = True
+            for party in self.members:
+                party.remember(heard[party.name], None)
+        return [heard[name] for name in self.names]
+
+    def open_checked(self, pairs: Sequence[Residues]) -> list[Residues]:
+        """Open a value to all, and return it as each heard it; the next check is on it too."""
+        with self._or_abort():
+            if self.members[0].unchecked + pairs[0].shape[1] > LARGEST_UNCHECKED:
+                self.check()
+            self._fresh = True
+            found = self._exchange([pair[0] for pair in pairs], field.BITS, self.names)
+            for party, pair in zip(self.members, pairs, strict=True):
+                party.remember(found[party.name], pair[1])
+        return [found[name] for name in self.names]
+
+    def check(self) -> None:
+        """Check all that was said since the last check, if anything was: four rounds.
+
+        Raises:
+            ProtocolError: Somebody deviated, perhaps by saying different things to different
+                parties. All secrets are dropped.
+        """
+        if not self._fresh:
+            return
+        with self._or_abort():
+            seeds = [self._carrier.entropy(_SECRET_BYTES) for _ in self.members]
+            for party, seed, said in zip(self.members, seeds, self._toss(seeds), strict=True):
+                party.seeds(said, seed)
+            found = self._carrier.each(
+                lambda name: self._member(name).sigma(), self.names, self.members[0].unchecked
+            )
+            sigmas = [int(found[name]).to_bytes(8, "big") for name in self.names]
+            for party, sigma, said in zip(self.members, sigmas, self._toss(sigmas), strict=True):
+                party.verdict(said, sigma)
+            self.checks += 1
+            self._fresh = False
+
+    def _toss(self, secrets: Sequence[bytes]) -> list[dict[str, Opening]]:
+        """Let all commit to their secrets, then open them; return what each heard."""
+        digests = [party.commit(s) for party, s in zip(self.members, secrets, strict=True)]
+        heard = self._all_say(digests, Commitment)
+        openings = [party.opening(h) for party, h in zip(self.members, heard, strict=True)]
+        return self._all_say(openings, Opening)
+
+    def _all_say(
+        self, messages: Sequence[wire.Message], kind: type[wire.M]
+    ) -> list[dict[str, wire.M]]:
+        """Bring everybody's message to everybody else."""
+        self._step += 1
+        self.rounds += 1
+        heard: list[dict[str, wire.M]] = [{} for _ in self.members]
+        post: list[tuple[str, str, wire.Buffer]] = []
+        for party, message in zip(self.members, messages, strict=True):
+            others = [name for name in self.names if name != party.name]
+            sealed = party.say(others, self._step, wire.encode_body(message), kind.KIND)
+            for name, data in zip(others, sealed, strict=True):
+                post.append((party.name, name, self._carrier.send(party.name, name, data)))
+        for sender, name, data in post:
+            said, payload = self._member(name).hear(data, sender, self._step, kind)
+            if len(payload):
+                raise RemoteProtocolError(sender, "its message has something behind it")
+            heard[self.names.index(name)][sender] = said
+        return heard
+
+
+def inner(a: Residues, b: Residues) -> Residues:
+    """Return the inner product of two vectors modulo p, shape (); of at most 2^32 elements."""
+    products = field.multiply(a, b)
+    low, high = products & np.uint64(0xFFFFFFFF), products >> np.uint64(32)
+    return np.array((int(low.sum()) + (int(high.sum()) << 32)) % field.MODULUS, np.uint64)
