@@ -8,6 +8,7 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks.job import Case, Cost, Job, Target, WrongResultError
 from securecomp.local import LocalCarrier
@@ -103,7 +104,7 @@ def logistic(a: np.ndarray, _: np.ndarray, out: np.ndarray) -> None:
     np.reciprocal(out, out=out)
 
 
-_MATRIX_NOTE = " numpy's matrix product is float64's, exact on these numbers, on all cores."
+_MATRIX_NOTE = " numpy: float64, exact on these numbers. BLAS has one thread on both sides."
 _OWING_NOTE = " One element is revealed within the time: that checks all that was opened."
 _FIXED = 16 << BITS  # products, and sums of 500 of them, stay where float64 is exact
 OPERATIONS = {
@@ -162,6 +163,8 @@ class Result:
 
 def job(operation: Operation, setting: Setting, elements: int, series: str = "") -> Job:
     """Return a job; its inputs are shared here, once."""
+    # BLAS's threads would spin while others are timed, and slow numpy's short product most.
+    threadpool_limits(1)
     integers = operation.inputs(elements)
     carrier = LocalCarrier()
     names = [f"hospital {i + 1}" for i in range(setting.parties)]

@@ -146,9 +146,8 @@ def network(count: int) -> list[tuple[Places, Places]]:
                 for i in range(min(k, count - j - k))
                 if (i + j) // (2 * p) == (i + j + k) // (2 * p)
             ]
-            if pairs:
-                table: npt.NDArray[Any] = np.array(pairs)
-                layers.append((table[:, 0], table[:, 1]))
+            table: npt.NDArray[Any] = np.array(pairs)
+            layers.append((table[:, 0], table[:, 1]))
             k //= 2
         p *= 2
     return layers

@@ -26,7 +26,13 @@ from securecomp.core import field, prg
 from securecomp.core.bits import Words
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
-from securecomp.errors import DecodeError, ParameterError, RemoteProtocolError, ThresholdError
+from securecomp.errors import (
+    DecodeError,
+    ParameterError,
+    RangeError,
+    RemoteProtocolError,
+    ThresholdError,
+)
 from securecomp.identity import Identity
 from securecomp.journal import Journal, MemoryJournal
 from securecomp.roles import Role, State
@@ -207,7 +213,16 @@ class Dealer(Speaker):
 
 
 def vector_body(vector: Residues, bits: int) -> wire.Bytes:
-    """Return the body that says a vector."""
+    """Return the body that says a vector.
+
+    Raises:
+        RangeError: Too long for a message.
+    """
+    if vector.size > wire.MAX_ELEMENTS:
+        raise RangeError(
+            f"{vector.size} elements are said in one step, and a message holds "
+            f"{wire.MAX_ELEMENTS}; compute on parts of the array"
+        )
     return wire.encode_body(
         Said(wire.Vector(bits, vector.size)), vector.size, lambda a, b: vector[a:b], bits
     )

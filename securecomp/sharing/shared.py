@@ -378,9 +378,10 @@ class SharedArray:
             ParameterError: Not a party.
             RangeError: A value beyond its bound: a party did not keep to the protocol.
         """
-        names = [to] if isinstance(to, str) else list(self.engine.names if to is None else to)
-        if not names or any(name not in self.engine.names for name in names):
-            raise ParameterError(f"reveal to parties: {', '.join(self.engine.names)}")
+        everyone = self.engine.names
+        names = [to] if isinstance(to, str) else list(dict.fromkeys(everyone if to is None else to))
+        if not names or any(name not in everyone for name in names):
+            raise ParameterError(f"reveal to parties: {', '.join(everyone)}")
         opened = self.engine.reveal(self.value, names)
         integers = field.decode(opened, bound=self.bound, what="a revealed value")
         return in_units(integers, self.scale).reshape(self.shape)

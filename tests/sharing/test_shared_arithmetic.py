@@ -159,6 +159,14 @@ def test_indexing_as_numpys(run, index):
         same(part * part, (values * values)[index])  # the shares lie as numpy would have them
 
 
+def test_the_engines_own_difference(run):
+    x, y = run.share("north", [LIMIT, 0, -3], bound=LIMIT), run.share("south", [1, 2, -3], bound=3)
+    before = sent(run)
+    difference = x.like(run.engine.subtract(x.value, y.value), (3,))
+    assert sent(run) == before
+    same(difference, [LIMIT - 1, -2, 0])
+
+
 def test_moving_sends_nothing(run):
     values = np.arange(12).reshape(3, 4)
     x = run.share("north", values, bound=20)
