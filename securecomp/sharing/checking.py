@@ -383,8 +383,8 @@ class Checking(Lockstep):
             sealed = party.say(others, self._step, wire.encode_body(message), kind.KIND)
             for name, data in zip(others, sealed, strict=True):
                 post.append((party.name, name, self._carrier.send(party.name, name, data)))
-        for sender, name, arrived in post:
-            said, payload = self._member(name).hear(arrived, sender, self._step, kind)
+        for sender, name, brought in post:
+            said, payload = self._member(name).hear(brought, sender, self._step, kind)
             if len(payload):
                 raise RemoteProtocolError(sender, "its message has something behind it")
             heard[self.names.index(name)][sender] = said
