@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.job import Case, Cost, Job, Target, WrongResultError
 from securecomp.local import LocalCarrier
+from securecomp.sharing.choosing import sort
 from securecomp.sharing.functions import SIGMOID_ERROR, sigmoid
 from securecomp.sharing.shared import Computation, SharedArray
 
@@ -145,6 +146,20 @@ OPERATIONS = {
         floats=True,
         error=SIGMOID_ERROR,
     ),
+    "equal": Operation(
+        "tests for equality",
+        1 << 40,
+        0,
+        lambda x, y: x == y,
+        lambda a, b, out: np.equal(a, b, out=out),
+    ),
+    "sort": Operation(
+        "a vector sorted",
+        1 << 40,
+        0,
+        lambda x, _: sort(x),
+        lambda a, _, out: out.__setitem__(slice(None), np.sort(a)),
+    ),
     "compare": Operation(
         "comparisons", 1 << 40, 0, lambda x, y: x < y, lambda a, b, out: np.less(a, b, out=out)
     ),
@@ -178,7 +193,8 @@ def job(operation: Operation, setting: Setting, elements: int, series: str = "")
         for name, values in zip(names, integers, strict=False)
     )
     a, b = (v.astype(np.float64) if operation.floats else v for v in integers)
-    out = np.empty_like(a, dtype=np.bool_ if operation is OPERATIONS["compare"] else None)
+    truths = (OPERATIONS["compare"], OPERATIONS["equal"])
+    out = np.empty_like(a, dtype=np.bool_ if operation in truths else None)
 
     def plain() -> np.ndarray:
         operation.plain(a, b, out)
@@ -240,6 +256,8 @@ _SIZES = {  # reported, and of a quick run
     "matmul": (SIDE**2, 100**2),
     "matmul-truncated": (SIDE**2, 100**2),
     "sigmoid": (COMPARISONS, 10_000),
+    "equal": (COMPARISONS, 10_000),
+    "sort": (1_000, 100),
     "compare": (COMPARISONS, 10_000),
 }
 _MATMUL = Target("at most 80x of numpy's product", 80)
