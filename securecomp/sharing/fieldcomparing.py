@@ -70,17 +70,18 @@ class Opened:
 
     def high(self, cut: int) -> Pairs:
         """Return floor(r / 2^cut), shape (2, n): a digit is the sum of its rows."""
-        weights = [
-            0 if place < cut else 1 << (place - cut)
-            for place, bits in self.digits
-            for _ in range(1, 1 << bits)
-        ]
-        return combine(weights, self._masks)
+        out = [np.zeros((2, c.shape[-1]), np.uint64) for c in self._masks]
+        for (place, _), rows in zip(self.digits, self.rows, strict=True):
+            if place >= cut:
+                weight = np.array(1 << (place - cut), np.uint64)
+                for total, pair in zip(out, rows, strict=True):
+                    field.add(total, field.multiply(added(pair), weight), out=total)
+        return out
 
     def last_bit(self) -> Pairs:
-        """Return r's last bit, shape (2, n): that of the first digit's."""
-        signs = [1 if i % 2 == 0 else field.MODULUS - 1 for i in range(self.rows[0][0].shape[1])]
-        return combine(signs, self.rows[0])
+        """Return r's last bit, shape (2, n): the first digit's rows, signs taking turns."""
+        rows = self.rows[0]
+        return [field.subtract(added(pair[:, ::2]), added(pair[:, 1::2])) for pair in rows]
 
     def compared(self, engine: Arithmetic, low: int, high: int) -> tuple[Pairs, Pairs]:
         """Return [c_i < r_i] and [c_i = r_i] for the digits in bits from low to below high."""
@@ -109,10 +110,10 @@ class Opened:
         )
 
 
-def combine(weights: Sequence[int], rows: Pairs) -> Pairs:
-    """Return a public combination of rows, shape (2, n)."""
-    left = np.array([weights], np.uint64)
-    return [np.concatenate([field.matmul(left, row) for row in pair]) for pair in rows]
+def added(rows: Residues) -> Residues:
+    """Return the sum of at most seven rows modulo p, shape (2, n)."""
+    total: Residues = rows.sum(axis=1, dtype=np.uint64) % np.uint64(field.MODULUS)
+    return total
 
 
 def both(engine: Arithmetic, x: Pairs, y: Pairs) -> Pairs:
