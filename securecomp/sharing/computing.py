@@ -141,11 +141,17 @@ class Speaker(Role):
         except DecodeError as error:
             raise RemoteProtocolError(sender, str(error)) from None
 
+    def hear_seed(self, data: wire.Buffer, sender: str, step: int) -> bytes:
+        """Return the seed that a party said in a step.
 
-def _checked(seed: bytes, sender: str) -> bytes:
-    if len(seed) != dealing.SEED_BYTES:
-        raise RemoteProtocolError(sender, f"its seed has not {dealing.SEED_BYTES} bytes")
-    return seed
+        Raises:
+            DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
+                or something behind it.
+        """
+        message, payload = self.hear(data, sender, step, Seed)
+        if len(message.seed) != dealing.SEED_BYTES or len(payload):
+            raise RemoteProtocolError(sender, f"its seed has not {dealing.SEED_BYTES} bytes")
+        return message.seed
 
 
 class Party(Speaker):
@@ -169,7 +175,6 @@ class Party(Speaker):
 
     def seeded(self, seed: bytes) -> None:
         """Take the dealer's seed."""
-        seed = _checked(seed, self._computing.dealer)
         self._part = Part(dealing.seed_keys(seed, self._computing.id))
 
     def correlation(
@@ -184,9 +189,8 @@ class Party(Speaker):
                 vectors[vector] = corrected
         return vectors
 
-    def input_share(self, seed: bytes, owner: str, size: int, serial: int) -> Residues:
+    def input_share(self, seed: bytes, size: int, serial: int) -> Residues:
         """Return what a seed from an input's owner stands for."""
-        _checked(seed, owner)
         return prg.expand(prg.derive(seed, "sharing input", self._computing.id, serial), size)
 
     def _drop(self) -> None:
@@ -278,7 +282,7 @@ class Lockstep:
         self.dealer = self.dealer_role(computing, identities[dealer], entropy)
         for party, seed in zip(self.parties, self.dealer.seeds, strict=True):
             data = self._tell(self.dealer, party, wire.encode_body(Seed(seed)), Seed.KIND)
-            party.seeded(party.hear(data, self.dealer.name, self._step, Seed)[0].seed)
+            party.seeded(party.hear_seed(data, self.dealer.name, self._step))
 
     def _tell(
         self, sender: Speaker, recipient: Speaker, body: wire.Bytes, kind: int
@@ -299,8 +303,8 @@ class Lockstep:
             seed = self._carrier.entropy(dealing.SEED_BYTES)
             body = wire.encode_body(Seed(seed))
             data = self._tell(self.parties[mine], party, body, Seed.KIND)
-            heard, _ = party.hear(data, owner, self._step, Seed)
-            share = party.input_share(heard.seed, owner, rest.size, self._step)
+            heard = party.hear_seed(data, owner, self._step)
+            share = party.input_share(heard, rest.size, self._step)
             field.subtract(rest, share, out=rest)
             shares.append(share)
         return shares

@@ -92,12 +92,10 @@ class Holder(Speaker):
     def accept(self, data: wire.Buffer) -> None:
         """Take the seed of the party after this one."""
         after = self.neighbour(1)
-        heard, _ = self.hear(data, after, 0, Seed)
-        if len(heard.seed) != prg.SEED_BYTES:
-            raise RemoteProtocolError(after, f"its seed has not {prg.SEED_BYTES} bytes")
+        seed = self.hear_seed(data, after, 0)
         self._keys = (
             self._derive(self._seed, self.name, self.neighbour(-1)),
-            self._derive(heard.seed, after, self.name),
+            self._derive(seed, after, self.name),
         )
 
     def _derive(self, seed: bytes, owner: str, other: str) -> bytes:

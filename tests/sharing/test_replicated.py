@@ -5,6 +5,7 @@ import operator
 import numpy as np
 import pytest
 
+from securecomp import wire
 from securecomp.core import field, kernels, prg
 from securecomp.errors import (
     ParameterError,
@@ -13,7 +14,7 @@ from securecomp.errors import (
 )
 from securecomp.local import LocalCarrier
 from securecomp.sharing import choosing
-from securecomp.sharing.computing import Lockstep
+from securecomp.sharing.computing import Lockstep, Seed
 from securecomp.sharing.engine import Additive
 from securecomp.sharing.replicated import Replicated, Ring
 from securecomp.sharing.shared import Computation
@@ -269,6 +270,8 @@ def test_the_dealer_may_have_another_name(carrier):
     assert run.dealer.name == "c"
     with pytest.raises(ParameterError, match="'b' is the dealer's name"):
         Lockstep(("a", "b"), carrier, None, "b")
-    with pytest.raises(RemoteProtocolError, match="c") as refused:
-        run.parties[0].seeded(bytes(prg.SEED_BYTES - 1))
+    short = wire.encode_body(Seed(bytes(prg.SEED_BYTES - 1)))
+    (data,) = run.dealer.say(["a"], 0, short, Seed.KIND)
+    with pytest.raises(RemoteProtocolError, match="c: its seed has not 32 bytes") as refused:
+        run.parties[0].hear_seed(data, "c", 0)
     assert refused.value.sender == "c"

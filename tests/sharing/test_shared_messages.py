@@ -242,6 +242,13 @@ def test_a_seed_of_another_length(size):
         assert "seed has not 32 bytes" in str(error)
 
 
+def test_a_seed_with_something_behind_it():
+    body = wire.encode_body(Seed(bytes(32)), 2, lambda a, b: residues(1, 2)[a:b])
+    for error, sender, _ in refused(lambda r, n, d: forged(r, n, d, body), "an input"):
+        assert type(error) is RemoteProtocolError
+        assert error.sender == sender
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_a_message_of_another_kind(step):
     def change(run, number, data):
