@@ -2,10 +2,10 @@
 
 import os
 import stat
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from securecomp.core import entropy
 from securecomp.errors import ParameterError
 
 
@@ -61,7 +61,7 @@ def _real(path: Path) -> Path:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    part = path.with_name(f".{uuid.uuid4().hex}.part")
+    part = path.with_name(f".{entropy.system(16).hex()}.part")
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
