@@ -183,11 +183,8 @@ class Party(Speaker):
         """Return this party's vectors of a correlation; the last one's are corrected."""
         if self._part is None:
             raise ParameterError(f"{self.name}: the dealer's seed is not here")
-        vectors = dealing.expand(self._part, serial, kind, shape)
-        if self.is_last:
-            for vector, corrected in zip(dealing.CORRECTED[kind], corrections, strict=True):
-                vectors[vector] = corrected
-        return vectors
+        mine = dict(zip(dealing.CORRECTED[kind], corrections, strict=True)) if self.is_last else {}
+        return dealing.expand(self._part, serial, kind, shape, mine)
 
     def input_share(self, seed: bytes, size: int, serial: int) -> Residues:
         """Return what a seed from an input's owner stands for."""

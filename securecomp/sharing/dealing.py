@@ -19,7 +19,7 @@ Sources: Beaver, CRYPTO 1991 (triples); Rotaru, Wood, INDOCRYPT 2019 (daBits); B
 CCS 2019 (expanding correlations from seeds).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -87,11 +87,29 @@ def sizes(kind: Kind, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
     }[kind]
 
 
-def expand(part: Part, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
-    """Return a party's vectors of a correlation, residues first, not yet corrected."""
+def expand(
+    part: Part, serial: int, kind: Kind, shape: Shape, given: Mapping[int, Residues] | None = None
+) -> list[Residues]:
+    """Return a party's vectors of a correlation, residues first.
+
+    Args:
+        part: Whose.
+        serial: Number of the correlation.
+        kind: Which.
+        shape: As `sizes` takes it.
+        given: Vectors that are not expanded: the last party's corrections.
+    """
     numbers, slices = sizes(kind, shape)
-    found = [part.residues(serial, i, size) for i, size in enumerate(numbers)]
-    return found + [part.words(serial, i, size) for i, size in enumerate(slices)]
+    given = given or {}
+    found = []
+    for vector, size in enumerate((*numbers, *slices)):
+        if vector in given:
+            found.append(given[vector])
+        elif vector < len(numbers):
+            found.append(part.residues(serial, vector, size))
+        else:
+            found.append(part.words(serial, vector - len(numbers), size))
+    return found
 
 
 CORRECTED: dict[Kind, tuple[int, ...]] = {
@@ -120,7 +138,9 @@ def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) ->
         kind: Which.
         shape: As `sizes` takes it.
     """
-    each = [expand(part, serial, kind, shape) for part in parts]
+    each = [expand(part, serial, kind, shape) for part in parts[:-1]]
+    nothing = np.zeros(0, np.uint64)  # what is made here
+    each.append(expand(parts[-1], serial, kind, shape, dict.fromkeys(CORRECTED[kind], nothing)))
 
     def total(vector: int) -> Residues:
         out = each[0][vector].copy()

@@ -157,9 +157,9 @@ def test_a_number_is_never_used_twice(parties, monkeypatch):
     numbers, keys = [], []
     expand, derive = dealing.expand, prg.derive
 
-    def spy(part, serial, kind, shape):
+    def spy(part, serial, kind, shape, given=None):
         numbers.append((part._key, serial, kind, shape))
-        return expand(part, serial, kind, shape)
+        return expand(part, serial, kind, shape, given)
 
     def spy_key(secret, purpose, *context, **more):
         key = derive(secret, purpose, *context, **more)
