@@ -1,31 +1,16 @@
 """What all tests share: one Hypothesis profile, and randomness that can be replayed."""
 
-import hashlib
 import math
-import threading
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import settings
+from replaying import Replay
 
 settings.register_profile("securecomp", derandomize=True, deadline=None, database=None)
 settings.load_profile("securecomp")
-
-
-class Replay:
-    """An entropy source that gives the same bytes again for the same seed: AES-256-CTR."""
-
-    def __init__(self, seed: int | str) -> None:
-        key = hashlib.sha256(f"replay {seed!r}".encode()).digest()
-        self._stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-        self._lock = threading.Lock()  # roles may run in threads
-
-    def __call__(self, size: int) -> bytes:
-        with self._lock:
-            return self._stream.update(bytes(size))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import operator
 from fractions import Fraction
 
 import numpy as np
-from conftest import Replay
+from replaying import Replay
 
 from securecomp import identity as identities
 from securecomp import wire

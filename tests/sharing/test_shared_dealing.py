@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import Replay
+from replaying import Replay
 from sharing.computers import NAMES, Listener, P, carrier, computation, opened_messages, said, units
 
 from securecomp import wire

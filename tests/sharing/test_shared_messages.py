@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import Replay
+from replaying import Replay
 from sharing.computers import NAMES, Listener, P, carrier, computation, sent
 
 from securecomp import identity, wire
