@@ -38,32 +38,16 @@ from securecomp.core.field import Residues
 from securecomp.sharing import fieldcomparing
 from securecomp.sharing.authdealing import digits
 from securecomp.sharing.checking import Checking
-from securecomp.sharing.engine import Move, Value, column_sums
+from securecomp.sharing.engine import LinearEngine, Move, Value, column_sums
 
 _BLOCK = 1 << 14
 """Elements compared at a time: each is 40 products."""
 
 
-class Authenticated:
+class Authenticated(LinearEngine[Checking]):
     """Additive shares with MACs, correlations from an honest dealer. A value is (2, n) a party."""
 
-    def __init__(self, run: Checking) -> None:
-        self.run = run
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The computing parties."""
-        return self.run.names
-
     # What needs no messages
-
-    def add(self, x: Value, y: Value) -> Value:
-        """x + y, without a message."""
-        return [field.add(a, b) for a, b in zip(x, y, strict=True)]
-
-    def subtract(self, x: Value, y: Value) -> Value:
-        """x - y, without a message."""
-        return [field.subtract(a, b) for a, b in zip(x, y, strict=True)]
 
     def add_public(self, x: Value, constant: Residues) -> Value:
         """x + constant."""
@@ -80,17 +64,9 @@ class Authenticated:
             out.append(changed)
         return out
 
-    def scale(self, x: Value, constant: Residues) -> Value:
-        """x times public residues."""
-        return [field.multiply(pair, constant) for pair in x]
-
     def move(self, x: Value, change: Move) -> Value:
         """The elements in other places."""
         return [_rows(pair, change) for pair in x]
-
-    def join(self, parts: Sequence[Value]) -> Value:
-        """Vectors one after the other."""
-        return [np.concatenate(pairs, axis=1) for pairs in zip(*parts, strict=True)]
 
     def total(self, x: Value, rows: int, width: int) -> Value:
         """The sums of equal parts."""

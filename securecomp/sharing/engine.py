@@ -5,7 +5,7 @@ Everything is a vector of n elements: shapes, scales and bounds are `SharedArray
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -75,20 +75,27 @@ class Engine(Protocol):
         """Open x to some parties."""
 
 
-class Additive:
-    """Additive shares, correlations from a dealer; any number of passive parties but all."""
+class _Run(Protocol):
+    @property
+    def names(self) -> tuple[str, ...]: ...
 
-    def __init__(self, run: Lockstep) -> None:
+
+R = TypeVar("R", bound=_Run)
+
+
+class LinearEngine(Generic[R]):
+    """What each linear sharing does alike, without a message. A party's last axis is the elements.
+
+    An engine adds to it what depends on how it shares.
+    """
+
+    def __init__(self, run: R) -> None:
         self.run = run
 
     @property
     def names(self) -> tuple[str, ...]:
         """The computing parties."""
         return self.run.names
-
-    def input(self, owner: str, residues: Residues) -> Value:
-        """Share a vector that one party has."""
-        return self.run.input(owner, residues)
 
     def add(self, x: Value, y: Value) -> Value:
         """x + y, without a message."""
@@ -98,21 +105,29 @@ class Additive:
         """x - y, without a message."""
         return [field.subtract(a, b) for a, b in zip(x, y, strict=True)]
 
-    def add_public(self, x: Value, constant: Residues) -> Value:
-        """x + constant: the first party adds it."""
-        return [field.add(x[0], constant), *x[1:]]
-
     def scale(self, x: Value, constant: Residues) -> Value:
         """x times public residues."""
         return [field.multiply(share, constant) for share in x]
 
+    def join(self, parts: Sequence[Value]) -> Value:
+        """Vectors one after the other."""
+        return [np.concatenate(shares, axis=-1) for shares in zip(*parts, strict=True)]
+
+
+class Additive(LinearEngine[Lockstep]):
+    """Additive shares, correlations from a dealer; any number of passive parties but all."""
+
+    def input(self, owner: str, residues: Residues) -> Value:
+        """Share a vector that one party has."""
+        return self.run.input(owner, residues)
+
+    def add_public(self, x: Value, constant: Residues) -> Value:
+        """x + constant: the first party adds it."""
+        return [field.add(x[0], constant), *x[1:]]
+
     def move(self, x: Value, change: Move) -> Value:
         """The elements in other places."""
         return [np.ascontiguousarray(change(share)).reshape(-1) for share in x]
-
-    def join(self, parts: Sequence[Value]) -> Value:
-        """Vectors one after the other."""
-        return [np.concatenate(shares) for shares in zip(*parts, strict=True)]
 
     def total(self, x: Value, rows: int, width: int) -> Value:
         """The sums of equal parts."""

@@ -52,7 +52,7 @@ from securecomp.journal import Journal, MemoryJournal
 from securecomp.session import ID_BYTES
 from securecomp.sharing import comparing
 from securecomp.sharing.computing import Computing, Lockstep, Said, Seed, Speaker, vector_body
-from securecomp.sharing.engine import Move, Value, column_sums
+from securecomp.sharing.engine import LinearEngine, Move, Value, column_sums
 
 PROTOCOL = "sharing/replicated/1"
 PARTIES = 3
@@ -272,31 +272,15 @@ class Ring:
         ]
 
 
-class Replicated:
+class Replicated(LinearEngine[Ring]):
     """Replicated shares: three parties, no dealer, any one of them passive.
 
     Each party's array of a value has two rows: its own share, and the next party's.
     """
 
-    def __init__(self, run: Ring) -> None:
-        self.run = run
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The computing parties."""
-        return self.run.names
-
     def input(self, owner: str, residues: Residues) -> Value:
         """Share a vector that one party has: one vector to one party."""
         return self.run.input(owner, residues)
-
-    def add(self, x: Value, y: Value) -> Value:
-        """x + y, without a message."""
-        return [field.add(a, b) for a, b in zip(x, y, strict=True)]
-
-    def subtract(self, x: Value, y: Value) -> Value:
-        """x - y, without a message."""
-        return [field.subtract(a, b) for a, b in zip(x, y, strict=True)]
 
     def add_public(self, x: Value, constant: Residues) -> Value:
         """x + constant: the two parties that hold x_0 add it."""
@@ -304,17 +288,9 @@ class Replicated:
         last = field.add(x[2][1], constant)
         return [np.stack([first, x[0][1]]), x[1], np.stack([x[2][0], last])]
 
-    def scale(self, x: Value, constant: Residues) -> Value:
-        """x times public residues."""
-        return [field.multiply(pair, constant) for pair in x]
-
     def move(self, x: Value, change: Move) -> Value:
         """The elements in other places."""
         return [np.stack([change(row).reshape(-1) for row in pair]) for pair in x]
-
-    def join(self, parts: Sequence[Value]) -> Value:
-        """Vectors one after the other."""
-        return [np.concatenate(pairs, axis=1) for pairs in zip(*parts, strict=True)]
 
     def total(self, x: Value, rows: int, width: int) -> Value:
         """The sums of equal parts."""
