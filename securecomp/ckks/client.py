@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from securecomp import identity as identity_
 from securecomp import wire
-from securecomp.ckks import inputs, model
+from securecomp.ckks import inputs, keyfiles, model
 from securecomp.ckks.agreement import Engagement, Offer, Registration
 from securecomp.ckks.circuits import ClientCircuit, Kind
 from securecomp.ckks.logits import LogitClient
@@ -279,7 +279,7 @@ class InferenceClient(Role):
             raise LocalProtocolError(f"{self.name}: was aborted, and its keys were dropped")
         facts = KeyFile(
             _FORMAT,
-            1,
+            keyfiles.VERSION,
             self.name,
             self._identity.export(),
             self._circuit.secret,
@@ -297,16 +297,7 @@ class InferenceClient(Role):
             KeyMismatchError: Its parts are of different keys.
             AuthenticationError: Its registration was changed.
         """
-        try:
-            facts = msgspec.json.decode(text, type=KeyFile)
-        except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
-            raise DecodeError(f"not a client's key: {error}") from None
-        if facts.format != _FORMAT or facts.version != 1:
-            raise DecodeError(f"not a {_FORMAT} of version 1")
-        try:
-            identity = Identity(facts.identity)
-        except KeyMismatchError as error:
-            raise DecodeError(f"not a client's key: {error}") from None
+        facts, identity = keyfiles.read(text, KeyFile, _FORMAT, "client")
         return cls(
             facts.offer,
             facts.name,

@@ -8,7 +8,7 @@ import msgspec
 
 from securecomp import identity as identity_
 from securecomp import wire
-from securecomp.ckks import planner
+from securecomp.ckks import keyfiles, planner
 from securecomp.ckks.agreement import Engagement, Offer, Registration
 from securecomp.ckks.circuits import Account, ServerCircuit
 from securecomp.ckks.ledger import Ledger, MemoryLedger
@@ -294,7 +294,7 @@ class InferenceServer(Role):
         """
         if self.state is State.ABORTED:
             raise LocalProtocolError(f"{self.name}: was aborted, and its keys were dropped")
-        facts = _ServerFile(_FORMAT, 1, self._identity.export(), self.offer)
+        facts = _ServerFile(_FORMAT, keyfiles.VERSION, self._identity.export(), self.offer)
         return msgspec.json.encode(facts).decode()
 
     @classmethod
@@ -312,16 +312,7 @@ class InferenceServer(Role):
             DecodeError: It is not a server's key.
             ParameterError: Its plan was not made for this model.
         """
-        try:
-            facts = msgspec.json.decode(text, type=_ServerFile)
-        except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
-            raise DecodeError(f"not a server's key: {error}") from None
-        if facts.format != _FORMAT or facts.version != 1:
-            raise DecodeError(f"not a {_FORMAT} of version 1")
-        try:
-            identity = Identity(facts.identity)
-        except KeyMismatchError as error:
-            raise DecodeError(f"not a server's key: {error}") from None
+        facts, identity = keyfiles.read(text, _ServerFile, _FORMAT, "server")
         return cls(facts.offer, identity, model, ledger=ledger, workers=workers)
 
     def _drop(self) -> None:
