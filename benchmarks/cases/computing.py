@@ -13,8 +13,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.job import Case, Cost, Job, Target, WrongResultError
 from securecomp.local import LocalCarrier
 from securecomp.sharing.choosing import sort
+from securecomp.sharing.computation import Computation
 from securecomp.sharing.functions import SIGMOID_ERROR, sigmoid
-from securecomp.sharing.shared import Computation, SharedArray
+from securecomp.sharing.shared import SharedArray
 
 BITS = 16
 PRODUCTS = 1_000_000

@@ -11,8 +11,9 @@ from securecomp.sharing.choosing import (
     sort,
     where,
 )
+from securecomp.sharing.computation import Computation
 from securecomp.sharing.functions import clamp, divide, reciprocal, sigmoid, sqrt
-from securecomp.sharing.shared import Computation, SharedArray
+from securecomp.sharing.shared import SharedArray
 from securecomp.sharing.summing import Contributor, Receiver, Server
 
 __all__ = [

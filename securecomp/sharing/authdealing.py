@@ -105,7 +105,9 @@ def expand(
     return out
 
 
-def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) -> list[Residues]:
+def corrections(
+    parts: Sequence[Part], serial: int, kind: Kind, shape: Shape, clients: Sequence[Part] = ()
+) -> list[Residues]:
     """Return what the last party takes in place of its own, in the order of the vectors.
 
     Args:
@@ -113,6 +115,7 @@ def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) ->
         serial: Number of the correlation.
         kind: Which.
         shape: As `sizes` takes it.
+        clients: Those of clients, who know masks too; counted after the parties.
     """
     key = _total([key_share(part) for part in parts])
     others = [expand(part, serial, kind, shape) for part in parts[:-1]]
@@ -121,7 +124,7 @@ def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) ->
     for vector, size in enumerate(sizes(kind, shape)):
         shares = [pairs[vector][0] for pairs in others]
         if vector in CORRECTED[kind]:
-            values.append(_value(parts, serial, kind, shape, values))
+            values.append(_value((parts, clients), serial, kind, shape, values))
             out.append(_rest(values[-1], shares))
         else:
             values.append(_total([*shares, parts[-1].residues(serial, 2 * vector, size)]))
@@ -131,14 +134,19 @@ def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) ->
 
 
 def _value(
-    parts: Sequence[Part], serial: int, kind: Kind, shape: Shape, free: list[Residues]
+    held: tuple[Sequence[Part], Sequence[Part]],
+    serial: int,
+    kind: Kind,
+    shape: Shape,
+    free: list[Residues],
 ) -> Residues:
     """Return what follows from the vectors before, or from what no vector says."""
+    parts, clients = held
     if kind == "matrix":
         m, k, n = shape
         return field.matmul(free[0].reshape(m, k), free[1].reshape(k, n)).reshape(-1)
     if kind == "own":
-        return known(parts[shape[1]], serial, shape[0])
+        return known((*parts, *clients)[shape[1]], serial, shape[0])
     if kind == "digits":
         r = _total([known(part, serial, shape[0]) for part in parts])
         rows = []

@@ -37,7 +37,7 @@ from securecomp.core import field, kernels
 from securecomp.core.field import Residues
 from securecomp.sharing import fieldcomparing
 from securecomp.sharing.authdealing import digits
-from securecomp.sharing.checking import Checking
+from securecomp.sharing.authlockstep import Checking
 from securecomp.sharing.engine import LinearEngine, Move, Value, column_sums
 
 _BLOCK = 1 << 14
@@ -176,7 +176,8 @@ class Authenticated(LinearEngine[Checking]):
         """Open x to some parties, once all that led to it is checked, and x itself is.
 
         For all parties x is opened, for some of them x less a mask that one recipient knows, for
-        each; so everybody takes part in the check, and only recipients learn x.
+        each; so everybody takes part in the check, and only recipients learn x. A client is told
+        x less its mask by every party, once that is checked.
 
         Raises:
             ProtocolError: A party deviated. Nothing is returned; all is dropped.
@@ -188,11 +189,17 @@ class Authenticated(LinearEngine[Checking]):
             run.check()
             return opened[0]
         size = x[0].shape[1]
-        made = [run.own_mask(name, size) for name in recipients]
-        heard = [self.open(self.subtract(x, shares)) for _, shares in made]
+        made = {name: run.own_mask(name, size) for name in recipients}
+        heard = {name: self.open(self.subtract(x, shares)) for name, (_, shares) in made.items()}
         run.check()
-        first = run.names.index(recipients[0])
-        return field.add(heard[0][first], made[0][0])
+        found = []
+        for name, (mask, _) in made.items():
+            if name in run.clients:
+                masked = run.pass_on(heard[name], name)
+            else:
+                masked = heard[name][run.names.index(name)]
+            found.append(field.add(masked, mask))
+        return found[0]
 
 
 def _rows(pair: Residues, change: Move) -> Residues:

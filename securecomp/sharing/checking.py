@@ -18,41 +18,29 @@ may tell alpha, which nothing is checked with any more.
 Source: Damgård, Keller, Larraia, Pastro, Scholl, Smart, ESORICS 2013, section 4 (MACCheck).
 """
 
-import contextlib
 import hashlib
 import hmac
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, cast
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from securecomp import wire
-from securecomp.carrier import Carrier, T
+from securecomp.carrier import T
 from securecomp.core import field, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
-from securecomp.errors import DecodeError, LocalProtocolError, ProtocolError, RemoteProtocolError
+from securecomp.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from securecomp.identity import Identity
 from securecomp.journal import Journal
 from securecomp.roles import State
-from securecomp.sharing import authdealing
+from securecomp.sharing import authdealing, dealing
 from securecomp.sharing.authdealing import Kind
-from securecomp.sharing.computing import (
-    DEALER,
-    Computing,
-    Dealer,
-    Lockstep,
-    Party,
-    Said,
-    vector_body,
-)
-from securecomp.sharing.dealing import Shape
+from securecomp.sharing.computing import Dealer, Party
+from securecomp.sharing.dealing import Part, Shape
+from securecomp.sharing.speaking import Computing, Speaker
 
-LARGEST_UNCHECKED = 1 << 22
-"""So many opened values are checked before the next is opened, also if nothing is revealed."""
-
-_SECRET_BYTES = 32
+SECRET_BYTES = 32
 
 
 class Commitment(wire.Message, frozen=True):
@@ -149,7 +137,7 @@ class CheckingParty(Party):
     def commit(self, secret: bytes) -> Commitment:
         """Commit to what this party will say in the next step."""
         self.state = self._next("commit")
-        nonce = self._entropy(_SECRET_BYTES)
+        nonce = self._entropy(SECRET_BYTES)
         self._committed = secret, nonce
         self._commitments = {self.name: self._digest(self.name, secret, nonce)}
         return Commitment(self._commitments[self.name])
@@ -222,7 +210,7 @@ class CheckingParty(Party):
         self.unchecked = 0
 
     def _digest(self, name: str, secret: bytes, nonce: bytes) -> bytes:
-        if len(nonce) != _SECRET_BYTES:  # a length of its own choice would be room for a collision
+        if len(nonce) != SECRET_BYTES:  # a length of its own choice would be room for a collision
             return b""
         facts = prg.join("checking commitment", self._computing.agreement, name, secret, nonce)
         return hashlib.sha256(facts).digest()
@@ -235,160 +223,43 @@ class CheckingParty(Party):
         self.unchecked = 0
 
 
+class CheckingClient(Speaker):
+    """Shares inputs and hears results without computing; knows masks of its own, by the dealer."""
+
+    _part: Part | None = None
+
+    def seeded(self, seed: bytes) -> None:
+        """Take the dealer's seed."""
+        self._part = Part(dealing.seed_keys(seed, self._computing.id))
+
+    def own(self, serial: int, size: int) -> Residues:
+        """Return the mask that this client knows, if the correlation is one of its own."""
+        if self._part is None:
+            raise LocalProtocolError(f"{self.name}: the computation was aborted; begin another")
+        return authdealing.known(self._part, serial, size)
+
+    def _drop(self) -> None:
+        self._part = None
+
+
 class CheckingDealer(Dealer):
     """Draws the seeds and makes the corrections, with MACs. Sees no data."""
 
+    _clients: tuple[Part, ...] = ()
+
+    def seed_clients(self, count: int) -> list[bytes]:
+        """Return a seed for each client."""
+        seeds = [self._entropy(dealing.SEED_BYTES) for _ in range(count)]
+        self._clients = tuple(Part(dealing.seed_keys(s, self._computing.id)) for s in seeds)
+        return seeds
+
     def corrections(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
         """Return the last party's corrections."""
-        return authdealing.corrections(self._parts, serial, kind, shape)
+        return authdealing.corrections(self._held(), serial, kind, shape, self._clients)
 
-
-class Checking(Lockstep):
-    """Drives parties that check each other; the first error ends it for all of them.
-
-    Attributes:
-        members: The parties.
-        checks: Number of checks that passed.
-    """
-
-    protocol: ClassVar[str] = "sharing/authenticated/1"
-    party_role: ClassVar[type[Party]] = CheckingParty
-    dealer_role: ClassVar[type[Dealer]] = CheckingDealer
-
-    def __init__(
-        self, names: Sequence[str], carrier: Carrier, journal: Callable[[str], Journal] | None
-    ) -> None:
-        super().__init__(names, carrier, journal)
-        self.members = cast("list[CheckingParty]", self.parties)
-        self.checks = 0
-        self._fresh = False
-
-    @contextlib.contextmanager
-    def _or_abort(self) -> Iterator[None]:
-        """Let every role drop its secrets if something breaks."""
-        try:
-            yield
-        except BaseException:
-            for role in (*self.members, self.dealer):
-                role.abort()
-            raise
-
-    def material(self, kind: Kind, shape: Shape) -> list[list[Residues]]:
-        """Return every party's vectors of a fresh correlation, each of shape (2, n)."""
-        start = time.perf_counter()
-        with self._or_abort():
-            self._serial += 1
-            self._step += 1
-            last = self.members[-1]
-            dealer = cast("CheckingDealer", self.dealer)
-            made = dealer.corrections(self._serial, kind, shape)
-            heard = []
-            for correction in made:
-                body = vector_body(correction, field.BITS)
-                data = self._tell(dealer, last, body, Said.KIND)
-                heard.append(self._hear_vector(last, data, DEALER, correction.size))
-            self.dealer_seconds += time.perf_counter() - start
-            found = self._carrier.each(
-                lambda name: self._member(name).vectors(self._serial, kind, shape, heard),
-                self.names,
-                max(made[0].size, 1),
-            )
-        return [found[name] for name in self.names]
-
-    def _hear_vector(
-        self, party: CheckingParty, data: wire.Buffer, sender: str, size: int
-    ) -> Residues:
-        message, payload = party.hear(data, sender, self._step, Said)
-        try:
-            return wire.unpack(message.vector, payload, size, field.BITS)
-        except DecodeError as error:
-            raise RemoteProtocolError(sender, str(error)) from None
-
-    def _member(self, name: str) -> CheckingParty:
-        return self.members[self.names.index(name)]
-
-    def own_mask(self, owner: str, size: int) -> tuple[Residues, list[Residues]]:
-        """Return a mask as its owner knows it, and every party's share of it, shape (2, n)."""
-        parts = self.material("own", (size, self.names.index(owner)))
-        return self._member(owner).own(self._serial, size), [part[0] for part in parts]
-
-    def announce(self, owner: str, values: Residues) -> list[Residues]:
-        """Tell all parties what one says, and return it as each heard it."""
-        with self._or_abort():
-            self._step += 1
-            self.rounds += 1
-            sender = self._member(owner)
-            others = [name for name in self.names if name != owner]
-            body = vector_body(values, field.BITS)
-            sealed = sender.say(others, self._step, body, Said.KIND)
-            heard = {owner: values}
-            for name, data in zip(others, sealed, strict=True):
-                arrived = self._carrier.send(owner, name, data)
-                heard[name] = self._hear_vector(self._member(name), arrived, owner, values.size)
-            self._fresh = True
-            for party in self.members:
-                party.remember(heard[party.name], None)
-        return [heard[name] for name in self.names]
-
-    def open_checked(self, pairs: Sequence[Residues]) -> list[Residues]:
-        """Open a value to all, and return it as each heard it; the next check is on it too."""
-        with self._or_abort():
-            if self.members[0].unchecked + pairs[0].shape[1] > LARGEST_UNCHECKED:
-                self.check()
-            self._fresh = True
-            found = self._exchange([pair[0] for pair in pairs], field.BITS, self.names)
-            for party, pair in zip(self.members, pairs, strict=True):
-                party.remember(found[party.name], pair[1])
-        return [found[name] for name in self.names]
-
-    def check(self) -> None:
-        """Check all that was said since the last check, if anything was: four rounds.
-
-        Raises:
-            ProtocolError: Somebody deviated, perhaps by saying different things to different
-                parties. All secrets are dropped.
-        """
-        if not self._fresh:
-            return
-        with self._or_abort():
-            seeds = [self._carrier.entropy(_SECRET_BYTES) for _ in self.members]
-            for party, seed, said in zip(self.members, seeds, self._toss(seeds), strict=True):
-                party.seeds(said, seed)
-            found = self._carrier.each(
-                lambda name: self._member(name).sigma(), self.names, self.members[0].unchecked
-            )
-            sigmas = [int(found[name]).to_bytes(8, "big") for name in self.names]
-            for party, sigma, said in zip(self.members, sigmas, self._toss(sigmas), strict=True):
-                party.verdict(said, sigma)
-            self.checks += 1
-            self._fresh = False
-
-    def _toss(self, secrets: Sequence[bytes]) -> list[dict[str, Opening]]:
-        """Let all commit to their secrets, then open them; return what each heard."""
-        digests = [party.commit(s) for party, s in zip(self.members, secrets, strict=True)]
-        heard = self._all_say(digests, Commitment)
-        openings = [party.opening(h) for party, h in zip(self.members, heard, strict=True)]
-        return self._all_say(openings, Opening)
-
-    def _all_say(
-        self, messages: Sequence[wire.Message], kind: type[wire.M]
-    ) -> list[dict[str, wire.M]]:
-        """Bring everybody's message to everybody else."""
-        self._step += 1
-        self.rounds += 1
-        heard: list[dict[str, wire.M]] = [{} for _ in self.members]
-        post: list[tuple[str, str, wire.Buffer]] = []
-        for party, message in zip(self.members, messages, strict=True):
-            others = [name for name in self.names if name != party.name]
-            sealed = party.say(others, self._step, wire.encode_body(message), kind.KIND)
-            for name, data in zip(others, sealed, strict=True):
-                post.append((party.name, name, self._carrier.send(party.name, name, data)))
-        for sender, name, brought in post:
-            said, payload = self._member(name).hear(brought, sender, self._step, kind)
-            if len(payload):
-                raise RemoteProtocolError(sender, "its message has something behind it")
-            heard[self.names.index(name)][sender] = said
-        return heard
+    def _drop(self) -> None:
+        super()._drop()
+        self._clients = ()
 
 
 def inner(a: Residues, b: Residues) -> Residues:

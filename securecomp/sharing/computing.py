@@ -13,145 +13,43 @@ Sources: Beaver, CRYPTO 1991; Damgård, Fitzi, Kiltz, Nielsen, Toft, TCC 2006 (c
 opening); Catrina, de Hoogh, SCN 2010.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
-from securecomp import identity as identity_
+import numpy as np
+
 from securecomp import wire
 from securecomp.carrier import Carrier
 from securecomp.core import entropy as entropy_
-from securecomp.core import field, prg
+from securecomp.core import field
 from securecomp.core.bits import Words
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
 from securecomp.errors import (
     DecodeError,
+    LocalProtocolError,
     ParameterError,
-    RangeError,
     RemoteProtocolError,
     ThresholdError,
 )
 from securecomp.identity import Identity
 from securecomp.journal import Journal, MemoryJournal
-from securecomp.roles import Role, State
-from securecomp.session import ID_BYTES, Conversation
+from securecomp.session import ID_BYTES
 from securecomp.sharing import dealing
 from securecomp.sharing.dealing import Kind, Part, Shape
+from securecomp.sharing.speaking import (
+    Computing,
+    Said,
+    Seed,
+    Speaker,
+    check_names,
+    input_share,
+    vector_body,
+)
 
 PROTOCOL = "sharing/computing/1"
 DEALER = "dealer"
-
-
-class Seed(wire.Message, frozen=True):
-    """Dealer to party, once: what its correlations are expanded from.
-    Owner to party: what its share of an input is expanded from.
-    """
-
-    KIND: ClassVar[int] = 3
-    seed: bytes
-
-
-class Said(wire.Message, frozen=True):
-    """One party's share of a masked or revealed value; or the dealer's correction."""
-
-    KIND: ClassVar[int] = 4
-    vector: wire.Vector
-
-
-class Computing(Conversation):
-    """Who computes, under which keys. `round` is the step that messages belong to.
-
-    The dealer is a party of its own or, where there are others who never see what these open, one
-    of those (`replicated`); "" is none.
-    """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        keys: Mapping[str, bytes],
-        session: bytes,
-        protocol: str = PROTOCOL,
-        dealer: str = DEALER,
-    ) -> None:
-        self.id = session
-        self.round = 0
-        self.names = tuple(names)
-        self.keys = dict(keys)
-        self.dealer = dealer
-        everyone = (*names, dealer) if dealer else names
-        facts = prg.join(protocol, session, *names, *(keys[n] for n in everyone))
-        self._agreement = hashlib.sha256(facts).digest()
-
-    @property
-    def agreement(self) -> bytes:
-        """SHA-256 of protocol, session, names and keys."""
-        return self._agreement
-
-    @property
-    def largest_message(self) -> int:
-        """Bytes that no message's body passes."""
-        return wire.packed_size(wire.MAX_ELEMENTS, 64) + 4096
-
-
-class Speaker(Role):
-    """Seals what it says in a step, and opens what others say in it."""
-
-    TRANSITIONS: ClassVar = {
-        (State.READY, "say"): State.READY,
-        (State.READY, "hear"): State.READY,
-    }
-
-    def __init__(
-        self, computing: Computing, name: str, identity: Identity, entropy: Entropy
-    ) -> None:
-        super().__init__(name, State.READY)
-        self._computing = computing
-        self._identity = identity
-        self._entropy = entropy
-
-    def say(self, recipients: Sequence[str], step: int, body: wire.Bytes, kind: int) -> list[bytes]:
-        """Return a body sealed for each recipient."""
-        self.state = self._next("say")
-        c = self._computing
-        sealed = []
-        for name in recipients:
-            header = wire.Header(kind, c.id, step, c.agreement, self.name, name)
-            sealed.append(identity_.seal(self._identity, c, header, body, self._entropy))
-        return sealed  # type: ignore[return-value]
-
-    def hear(
-        self, data: wire.Buffer, sender: str, step: int, kind: type[wire.M]
-    ) -> tuple[wire.M, memoryview]:
-        """Open what a party said in a step.
-
-        Raises:
-            DecodeError, AuthenticationError: Not a message, or not this sender's.
-            RemoteProtocolError: Of another step or sender, or malformed.
-        """
-        self.state = self._next("hear")
-        c = self._computing
-        c.round = step
-        header, body = identity_.open_sealed(self._identity, c, c.agreement, data, self.name)
-        if header.sender != sender or header.kind != kind.KIND:
-            raise RemoteProtocolError(header.sender, "said something that is not awaited here")
-        try:
-            return wire.decode_body(body, kind)
-        except DecodeError as error:
-            raise RemoteProtocolError(sender, str(error)) from None
-
-    def hear_seed(self, data: wire.Buffer, sender: str, step: int) -> bytes:
-        """Return the seed that a party said in a step.
-
-        Raises:
-            DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
-                or something behind it.
-        """
-        message, payload = self.hear(data, sender, step, Seed)
-        if len(message.seed) != dealing.SEED_BYTES or len(payload):
-            raise RemoteProtocolError(sender, f"its seed has not {dealing.SEED_BYTES} bytes")
-        return message.seed
 
 
 class Party(Speaker):
@@ -188,7 +86,7 @@ class Party(Speaker):
 
     def input_share(self, seed: bytes, size: int, serial: int) -> Residues:
         """Return what a seed from an input's owner stands for."""
-        return prg.expand(prg.derive(seed, "sharing input", self._computing.id, serial), size)
+        return input_share(seed, self._computing.id, size, serial)
 
     def _drop(self) -> None:
         self._part = None
@@ -206,27 +104,21 @@ class Dealer(Speaker):
 
     def supply(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
         """Return the last party's corrections."""
-        return dealing.corrections(self._parts, serial, kind, shape)
+        return dealing.corrections(self._held(), serial, kind, shape)
+
+    def _held(self) -> list[Part]:
+        """Return the parties' parts.
+
+        Raises:
+            LocalProtocolError: There are none any more.
+        """
+        if not self._parts:
+            raise LocalProtocolError(f"{self.name}: the computation was aborted; begin another")
+        return self._parts
 
     def _drop(self) -> None:
         self._parts = []
         self.seeds = []
-
-
-def vector_body(vector: Residues, bits: int) -> wire.Bytes:
-    """Return the body that says a vector.
-
-    Raises:
-        RangeError: Too long for a message.
-    """
-    if vector.size > wire.MAX_ELEMENTS:
-        raise RangeError(
-            f"{vector.size} elements are said in one step, and a message holds "
-            f"{wire.MAX_ELEMENTS}; compute on parts of the array"
-        )
-    return wire.encode_body(
-        Said(wire.Vector(bits, vector.size)), vector.size, lambda a, b: vector[a:b], bits
-    )
 
 
 class Lockstep:
@@ -234,6 +126,7 @@ class Lockstep:
 
     Attributes:
         names: The computing parties.
+        clients: Who shares inputs and hears results without computing.
         rounds: Steps in which parties spoke to each other.
         dealer_seconds: What the dealer took.
     """
@@ -241,6 +134,7 @@ class Lockstep:
     protocol: ClassVar[str] = PROTOCOL
     party_role: ClassVar[type[Party]] = Party
     dealer_role: ClassVar[type[Dealer]] = Dealer
+    client_role: ClassVar[type[Speaker]] = Speaker
 
     def __init__(
         self,
@@ -248,24 +142,20 @@ class Lockstep:
         carrier: Carrier,
         journal: Callable[[str], Journal] | None,
         dealer: str = DEALER,
+        clients: Sequence[str] = (),
     ) -> None:
-        if isinstance(names, str) or len(set(names)) != len(names):
-            raise ParameterError("the parties are several names, each once")
+        check_names(names, dealer, clients)
         if len(names) < 2:
             raise ThresholdError(2, len(names), "one party alone would see every value")
-        for name in names:
-            wire.check_name(name)
-            if name == dealer:
-                raise ParameterError(f"{dealer!r} is the dealer's name; rename the party")
         self.names = tuple(names)
         self.rounds = 0
         self.dealer_seconds = 0.0
         self._carrier = carrier
         self._serial = self._step = 0
         entropy = carrier.entropy
-        identities = {name: carrier.identity(name) for name in (*names, dealer)}
+        identities = {name: carrier.identity(name) for name in (*names, dealer, *clients)}
         keys = {name: identity.public for name, identity in identities.items()}
-        computing = Computing(names, keys, entropy(ID_BYTES), self.protocol, dealer)
+        computing = Computing(names, keys, entropy(ID_BYTES), self.protocol, dealer, clients)
         self.parties = [
             self.party_role(
                 computing,
@@ -276,6 +166,9 @@ class Lockstep:
             )
             for name in names
         ]
+        self.clients = {
+            name: self.client_role(computing, name, identities[name], entropy) for name in clients
+        }
         self.dealer = self.dealer_role(computing, identities[dealer], entropy)
         for party, seed in zip(self.parties, self.dealer.seeds, strict=True):
             data = self._tell(self.dealer, party, wire.encode_body(Seed(seed)), Seed.KIND)
@@ -287,23 +180,32 @@ class Lockstep:
         (data,) = sender.say([recipient.name], self._step, body, kind)
         return self._carrier.send(sender.name, recipient.name, data)
 
+    def _speaker(self, name: str) -> Speaker:
+        return self.clients.get(name) or self.parties[self.names.index(name)]
+
     def input(self, owner: str, residues: Residues) -> list[Residues]:
-        """Share a vector that one party has: seeds to the others, the rest stays."""
+        """Share a vector that a party or a client has.
+
+        A party sends seeds to the others and keeps the rest; a client sends it to the last party.
+        """
         self._step += 1
-        mine = self.names.index(owner)
+        sender, step = self._speaker(owner), self._step
+        keeper = len(self.names) - 1 if owner in self.clients else self.names.index(owner)
         rest = residues.copy()
         shares: list[Residues] = []
         for party in self.parties:
-            if party.index == mine:
+            if party.index == keeper:
                 shares.append(rest)
                 continue
             seed = self._carrier.entropy(dealing.SEED_BYTES)
-            body = wire.encode_body(Seed(seed))
-            data = self._tell(self.parties[mine], party, body, Seed.KIND)
-            heard = party.hear_seed(data, owner, self._step)
-            share = party.input_share(heard, rest.size, self._step)
+            data = self._tell(sender, party, wire.encode_body(Seed(seed)), Seed.KIND)
+            share = party.input_share(party.hear_seed(data, owner, step), rest.size, step)
             field.subtract(rest, share, out=rest)
             shares.append(share)
+        if owner in self.clients:
+            last = self.parties[keeper]
+            data = self._tell(sender, last, vector_body(rest, field.BITS), Said.KIND)
+            shares[keeper] = last.hear_vector(data, owner, step, rest.size)
         return shares
 
     def correlation(self, kind: Kind, shape: Shape) -> list[list[Residues]]:
@@ -317,11 +219,8 @@ class Lockstep:
         for vector, correction in zip(dealing.CORRECTED[kind], made, strict=True):
             bits = 64 if dealing.is_words(kind, vector) else field.BITS
             data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
-            message, payload = last.hear(data, self.dealer.name, self._step, Said)
-            try:
-                heard.append(wire.unpack(message.vector, payload, correction.size, bits))
-            except DecodeError as error:
-                raise RemoteProtocolError(self.dealer.name, str(error)) from None
+            size = correction.size
+            heard.append(last.hear_vector(data, self.dealer.name, self._step, size, bits))
         self.dealer_seconds += time.perf_counter() - start
         found: list[list[Residues]] = [[] for _ in self.parties]
 
@@ -344,12 +243,16 @@ class Lockstep:
         """Tell some parties a value."""
         return first(self._exchange(shares, field.BITS, recipients))
 
+    def _next_round(self) -> None:
+        self._step += 1
+        self.rounds += 1
+        self._carrier.next_round()
+
     def _exchange(
         self, shares: Sequence[Residues], bits: int, to: Sequence[str]
     ) -> dict[str, Residues]:
         """Return the value as each of its recipients heard it."""
-        self._step += 1
-        self.rounds += 1
+        self._next_round()
         size = shares[0].size
         post: dict[tuple[str, str], wire.Buffer] = {}
 
@@ -363,12 +266,15 @@ class Lockstep:
                     post[name, recipient] = self._carrier.send(name, recipient, data)
 
         def listen(name: str) -> Residues:
-            party = self.parties[self.names.index(name)]
-            total = shares[party.index].copy()
+            hearer = self._speaker(name)
+            if name in self.clients:
+                total = np.zeros(size, np.uint64)
+            else:
+                total = shares[self.names.index(name)].copy()
             for sender in self.names:
                 if sender == name:
                     continue
-                message, payload = party.hear(post[sender, name], sender, self._step, Said)
+                message, payload = hearer.hear(post[sender, name], sender, self._step, Said)
                 try:
                     if bits == 64:
                         total ^= wire.unpack(message.vector, payload, size, 64)

@@ -4,8 +4,8 @@ A *value* is what the parties hold of one vector, one array a party; only an eng
 Everything is a vector of n elements: shapes, scales and bounds are `SharedArray`'s business.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -26,8 +26,12 @@ class Engine(Protocol):
     def names(self) -> tuple[str, ...]:
         """The computing parties."""
 
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """Who shares inputs and hears results without computing."""
+
     def input(self, owner: str, residues: Residues) -> Value:
-        """Share a vector that one party has."""
+        """Share a vector that one party or client has."""
 
     def add(self, x: Value, y: Value) -> Value:
         """x + y."""
@@ -72,12 +76,14 @@ class Engine(Protocol):
         """floor(x / 2^by), exactly, for |x| < 2^59 and 0 < by < 59."""
 
     def reveal(self, x: Value, recipients: Sequence[str]) -> Residues:
-        """Open x to some parties."""
+        """Open x to some parties or clients."""
 
 
 class _Run(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
+    @property
+    def clients(self) -> Mapping[str, Any]: ...
 
 
 R = TypeVar("R", bound=_Run)
@@ -96,6 +102,11 @@ class LinearEngine(Generic[R]):
     def names(self) -> tuple[str, ...]:
         """The computing parties."""
         return self.run.names
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """Who shares inputs and hears results without computing."""
+        return tuple(self.run.clients)
 
     def add(self, x: Value, y: Value) -> Value:
         """x + y, without a message."""

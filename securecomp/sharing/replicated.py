@@ -25,7 +25,9 @@ party's view is simulated from its input, the shapes, and what is revealed to it
 - In a product party i-1 gets z_i + F_i - F_(i+1). It does not have the key of F_(i+1), whose
   elements are used once: what it gets is uniform, whatever the shares are. So is an input less
   F_(i+1), which goes to party i-1.
-- When x is revealed to a party, the share it lacks is x less its own two.
+- When x is revealed to a party, the share it lacks is x less its own two. A client gets x_0 + x_1
+  and x_2, of which one is uniform and the other x less it.
+- Of a client's input a party gets two of three summands, any two of which are uniform.
 - In the circuits party 2 hears nothing, neither what is opened nor what the two tell each other
   afterwards: knowing all masks as their dealer, it has nothing that they hide. Parties 0 and 1 see
   what they see beside a dealer that colludes with neither (`computing`): openings that are uniform
@@ -46,13 +48,22 @@ from securecomp.core import entropy as entropy_
 from securecomp.core import field, kernels, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
-from securecomp.errors import DecodeError, ParameterError, RemoteProtocolError
+from securecomp.errors import ParameterError
 from securecomp.identity import Identity
 from securecomp.journal import Journal, MemoryJournal
 from securecomp.session import ID_BYTES
 from securecomp.sharing import comparing
-from securecomp.sharing.computing import Computing, Lockstep, Said, Seed, Speaker, vector_body
+from securecomp.sharing.computing import Lockstep
 from securecomp.sharing.engine import LinearEngine, Move, Value, column_sums
+from securecomp.sharing.speaking import (
+    Computing,
+    Said,
+    Seed,
+    Speaker,
+    check_names,
+    input_share,
+    vector_body,
+)
 
 PROTOCOL = "sharing/replicated/1"
 PARTIES = 3
@@ -115,19 +126,6 @@ class Holder(Speaker):
         prg.accumulate(vector, [self._stream(0, "zero", step)])
         prg.accumulate(vector, [self._stream(1, "zero", step)], -1)
 
-    def said(self, data: wire.Buffer, sender: str, step: int, size: int) -> Residues:
-        """Return the vector that a party said in a step.
-
-        Raises:
-            DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
-                or residues that are not canonical.
-        """
-        message, payload = self.hear(data, sender, step, Said)
-        try:
-            return wire.unpack(message.vector, payload, size)
-        except DecodeError as error:
-            raise RemoteProtocolError(sender, str(error)) from None
-
     def _drop(self) -> None:
         self._keys = None
         self._seed = b""
@@ -146,20 +144,18 @@ class Ring:
         names: Sequence[str],
         carrier: Carrier,
         journal: Callable[[str], Journal] | None = None,
+        clients: Sequence[str] = (),
     ) -> None:
-        if isinstance(names, str) or len(names) != PARTIES or len(set(names)) != PARTIES:
-            raise ParameterError(
-                f"without a dealer there are exactly {PARTIES} parties, each with its own name"
-            )
-        for name in names:
-            wire.check_name(name)
+        check_names(names, "", clients)
+        if len(names) != PARTIES:
+            raise ParameterError(f"without a dealer there are exactly {PARTIES} parties")
         self.names = tuple(names)
         self._carrier = carrier
         self._rounds = self._step = 0
-        identities = {name: carrier.identity(name) for name in names}
+        identities = {name: carrier.identity(name) for name in (*names, *clients)}
         keys = {name: identity.public for name, identity in identities.items()}
-        session = carrier.entropy(ID_BYTES)
-        computing = Computing(names, keys, session, PROTOCOL, dealer="")
+        self._session = carrier.entropy(ID_BYTES)
+        computing = Computing(names, keys, self._session, PROTOCOL, "", clients)
         self.parties = [
             Holder(
                 computing,
@@ -173,6 +169,9 @@ class Ring:
         for party in self.parties:
             before = self.parties[party.index - 1]
             before.accept(carrier.send(party.name, before.name, party.offer()))
+        self.clients = {
+            name: Speaker(computing, name, identities[name], carrier.entropy) for name in clients
+        }
         self.pair = Lockstep(self.names[:2], carrier, journal, self.names[2])
 
     @property
@@ -180,26 +179,59 @@ class Ring:
         """Steps in which parties spoke to each other, beside inputs."""
         return self._rounds + self.pair.rounds
 
-    def _tell(self, sender: Holder, recipient: str, vector: Residues) -> wire.Buffer:
+    def _next_round(self) -> None:
+        self._step += 1
+        self._rounds += 1
+        self._carrier.next_round()
+
+    def _tell(self, sender: Speaker, recipient: str, vector: Residues) -> wire.Buffer:
         body = vector_body(vector, field.BITS)
         (data,) = sender.say([recipient], self._step, body, Said.KIND)
         return self._carrier.send(sender.name, recipient, data)
 
     def input(self, owner: str, residues: Residues) -> Value:
-        """Share a vector that one party has: the one before it gets a vector, the rest is there."""
+        """Share a vector that a party has: the one before it gets a vector, the rest is there."""
         self._step += 1
+        if owner in self.clients:
+            return self._input_of_client(owner, residues)
         step, size = self._step, residues.size
         mine = self.parties[self.names.index(owner)]
         after = self.parties[(mine.index + 1) % PARTIES]
         before = self.parties[mine.index - 1]
         known = mine.stream(1, "input", step, size)
         rest = field.subtract(residues, known)
-        heard = before.said(self._tell(mine, before.name, rest), owner, step, size)
+        heard = before.hear_vector(self._tell(mine, before.name, rest), owner, step, size)
         nothing = np.zeros(size, np.uint64)
         value: Value = [nothing] * PARTIES
         value[mine.index] = np.stack([rest, known])
         value[after.index] = np.stack([after.stream(0, "input", step, size), nothing])
         value[before.index] = np.stack([nothing, heard])
+        return value
+
+    def _input_of_client(self, owner: str, residues: Residues) -> Value:
+        """Share a client's vector: seeds of x_0 and x_1, and x_2 itself, each to its two holders.
+
+        Each party gets two of the three, which are uniform.
+        """
+        step, size, sender = self._step, residues.size, self.clients[owner]
+        rest = residues.copy()
+        value: Value = [np.empty((2, size), np.uint64) for _ in self.parties]
+
+        def holders(which: int) -> list[tuple[Holder, int]]:
+            return [(self.parties[which], 0), (self.parties[which - 1], 1)]
+
+        for which in range(PARTIES - 1):
+            seed = self._carrier.entropy(prg.SEED_BYTES)
+            body = wire.encode_body(Seed(seed))
+            for party, row in holders(which):
+                (sealed,) = sender.say([party.name], step, body, Seed.KIND)
+                brought = self._carrier.send(owner, party.name, sealed)
+                heard = party.hear_seed(brought, owner, step)
+                value[party.index][row] = input_share(heard, self._session, size, step)
+            field.subtract(rest, value[which][0], out=rest)
+        for party, row in holders(PARTIES - 1):
+            told = self._tell(sender, party.name, rest)
+            value[party.index][row] = party.hear_vector(told, owner, step, size)
         return value
 
     def reshare(self, size: int, local: Local) -> Value:
@@ -209,8 +241,7 @@ class Ring:
             size: Elements of the result.
             local: Makes one party's result.
         """
-        self._step += 1
-        self._rounds += 1
+        self._next_round()
         step = self._step
         value: Value = [np.empty((2, size), np.uint64) for _ in self.parties]
         post: dict[str, wire.Buffer] = {}
@@ -225,7 +256,7 @@ class Ring:
 
         def listen(name: str) -> None:
             party = self.parties[self.names.index(name)]
-            value[party.index][1] = party.said(post[name], party.neighbour(1), step, size)
+            value[party.index][1] = party.hear_vector(post[name], party.neighbour(1), step, size)
 
         self._carrier.each(speak, self.names, size)
         self._carrier.each(listen, self.names, size)
@@ -233,17 +264,25 @@ class Ring:
 
     def reveal(self, x: Value, recipients: Sequence[str]) -> Residues:
         """Tell some parties a value: each hears the share it lacks from the party after it."""
-        self._step += 1
-        self._rounds += 1
+        self._next_round()
         step, size = self._step, x[0].shape[1]
 
+        def hear(hearer: Speaker, sender: Holder, said: Residues) -> Residues:
+            data = self._tell(sender, hearer.name, said)
+            return hearer.hear_vector(data, sender.name, step, size)
+
         def open_to(name: str) -> Residues:
+            if name in self.clients:  # x_0 + x_1 from one party, x_2 from another
+                first, second, _ = self.parties
+                both = field.add(x[0][0], x[0][1])
+                client = self.clients[name]
+                total = hear(client, first, both)
+                return field.add(total, hear(client, second, x[1][1]), out=total)
             party = self.parties[self.names.index(name)]
             after = self.parties[(party.index + 1) % PARTIES]
-            data = self._tell(after, name, x[after.index][1])
             mine = x[party.index]
             total = field.add(mine[0], mine[1])
-            return field.add(total, party.said(data, after.name, step, size), out=total)
+            return field.add(total, hear(party, after, x[after.index][1]), out=total)
 
         heard = self._carrier.each(open_to, list(recipients), size)
         return next(iter(heard.values()))
@@ -253,8 +292,7 @@ class Ring:
     ) -> Value:
         """Run a circuit between the first two parties: its own rounds, and one to share again."""
         found = circuit(self.pair, [field.add(x[0][0], x[0][1]), x[1][1]])
-        self._step += 1
-        self._rounds += 1
+        self._next_round()
         step, size = self._step, found[0].size
         first, second, third = self.parties
         outer = [first.stream(0, "circuit", step, size), second.stream(1, "circuit", step, size)]
@@ -262,8 +300,8 @@ class Ring:
         to_second = self._tell(first, second.name, parts[0])
         to_first = self._tell(second, first.name, parts[1])
         inner = [
-            field.add(parts[0], first.said(to_first, second.name, step, size)),
-            field.add(parts[1], second.said(to_second, first.name, step, size)),
+            field.add(parts[0], first.hear_vector(to_first, second.name, step, size)),
+            field.add(parts[1], second.hear_vector(to_second, first.name, step, size)),
         ]
         return [
             np.stack([outer[0], inner[0]]),
@@ -279,7 +317,7 @@ class Replicated(LinearEngine[Ring]):
     """
 
     def input(self, owner: str, residues: Residues) -> Value:
-        """Share a vector that one party has: one vector to one party."""
+        """Share a vector that a party has, one vector to one party; or a client, to two."""
         return self.run.input(owner, residues)
 
     def add_public(self, x: Value, constant: Residues) -> Value:

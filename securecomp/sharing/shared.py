@@ -7,108 +7,18 @@ refused before anything is sent: `truncate`, or smaller bounds, make room.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Union
+from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.carrier import Carrier
 from securecomp.core import field
-from securecomp.core.fixedpoint import FixedPoint, Number
 from securecomp.errors import ParameterError, RangeError
-from securecomp.journal import Journal
-from securecomp.sharing.authenticated import Authenticated
-from securecomp.sharing.checking import Checking
-from securecomp.sharing.computing import Lockstep
-from securecomp.sharing.engine import Additive, Engine, Value
+from securecomp.sharing.engine import Engine, Value
 from securecomp.sharing.public import Public, check_bound, in_units
-from securecomp.sharing.replicated import Replicated, Ring
 
 Operand = Union["SharedArray", Public, npt.ArrayLike]
 _CUT_LIMIT = 1 << 59
-
-
-class Computation:
-    """Parties that compute together on what they share, with a dealer that sees no data.
-
-    Who learns what: nobody anything but shapes, scales and bounds, and what is revealed to it,
-    against parties that follow the protocol, all of them but one together, if the dealer colludes
-    with none. With integrity also against parties that do not: a result is right, or there is none
-    (`authenticated`). Without a dealer: three parties that follow the protocol, no two colluding.
-    """
-
-    def __init__(
-        self,
-        parties: Sequence[str],
-        carrier: Carrier,
-        *,
-        journal: Callable[[str], Journal] | None = None,
-        dealer: bool = True,
-        integrity: Literal["mac"] | None = None,
-    ) -> None:
-        """Agree on the parties, and let the dealer, or a neighbour, give each its seed.
-
-        Args:
-            parties: Two or more names.
-            carrier: Brings their messages, and has the keys of those that run here
-                (`local.LocalCarrier` for all in this process).
-            journal: Gives each party its journal, so that a session is never taken up again.
-            dealer: False for three parties without one (`replicated`).
-            integrity: "mac" for authenticated shares: a party that deviates is found out.
-
-        Raises:
-            ParameterError: Not several different names, or what needs a dealer without one.
-            ThresholdError: Fewer than two.
-        """
-        if integrity not in (None, "mac"):
-            raise ParameterError(f'integrity is "mac" or None, not {integrity!r}')
-        if integrity and not dealer:
-            raise ParameterError("integrity needs a dealer; leave dealer=False out")
-        if integrity:
-            self.engine: Engine = Authenticated(Checking(parties, carrier, journal))
-        elif dealer:
-            self.engine = Additive(Lockstep(parties, carrier, journal))
-        else:
-            self.engine = Replicated(Ring(parties, carrier, journal))
-
-    def share(
-        self,
-        owner: str,
-        values: Any,
-        *,
-        bound: Number,
-        decimals: int | None = None,
-        bits: int | None = None,
-    ) -> "SharedArray":
-        """Share what one party has.
-
-        Args:
-            owner: Whose it is.
-            values: Numbers, any shape.
-            bound: Largest absolute value, public.
-            decimals: Decimals of the values, exact; by default 0.
-            bits: Instead: round to multiples of 2^-bits; needed where results are truncated.
-
-        Raises:
-            ParameterError: Not a party, or not numbers.
-            RangeError: A value beyond the bound or off the grid, or a bound beyond the field.
-        """
-        if owner not in self.engine.names:
-            raise ParameterError(f"{owner!r} is no party; they are {', '.join(self.engine.names)}")
-        if decimals is not None and bits is not None:
-            raise ParameterError("give decimals or bits, not both")
-        grid = (
-            FixedPoint.decimal(bound, decimals or 0)
-            if bits is None
-            else FixedPoint.binary(bound, bits)
-        )
-        check_bound(grid.limit, "the input")
-        residues = field.encode(grid.encode(values, owner), grid.limit, owner)
-        value = self.engine.input(owner, np.ascontiguousarray(residues).reshape(-1))
-        return SharedArray(self.engine, value, residues.shape, grid.scale, grid.limit)
-
-    def __repr__(self) -> str:
-        return f"Computation({', '.join(self.engine.names)})"
 
 
 class SharedArray:
@@ -369,7 +279,7 @@ class SharedArray:
         return self.like(value, self.shape, self.scale >> bits, (self.bound >> bits) + 1)
 
     def reveal(self, to: Sequence[str] | str | None = None) -> npt.NDArray[Any]:
-        """Open the values to some parties, by default to all.
+        """Open the values to some parties or clients, by default to all parties.
 
         Returns:
             int64 if the scale is 1, else the nearest float64.
@@ -380,8 +290,9 @@ class SharedArray:
         """
         everyone = self.engine.names
         names = [to] if isinstance(to, str) else list(dict.fromkeys(everyone if to is None else to))
-        if not names or any(name not in everyone for name in names):
-            raise ParameterError(f"reveal to parties: {', '.join(everyone)}")
+        known = (*everyone, *self.engine.clients)
+        if not names or any(name not in known for name in names):
+            raise ParameterError(f"reveal to parties or clients: {', '.join(known)}")
         opened = self.engine.reveal(self.value, names)
         integers = field.decode(opened, bound=self.bound, what="a revealed value")
         return in_units(integers, self.scale).reshape(self.shape)

@@ -6,8 +6,8 @@ from securecomp import wire
 from securecomp.core import field
 from securecomp.local import LocalCarrier
 from securecomp.sharing.checking import Commitment, Opening
-from securecomp.sharing.computing import Said, vector_body
-from securecomp.sharing.shared import Computation
+from securecomp.sharing.computation import Computation
+from securecomp.sharing.speaking import Said, vector_body
 
 ONE = np.array(1, np.uint64)
 NAMES = ("ada", "ben", "cyd", "dan")

@@ -16,8 +16,8 @@ from securecomp.local import LocalCarrier
 from securecomp.roles import State
 from securecomp.sharing import authdealing, choosing, functions
 from securecomp.sharing.checking import CheckingParty, Commitment, inner
+from securecomp.sharing.computation import Computation
 from securecomp.sharing.dealing import Part
-from securecomp.sharing.shared import Computation
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ from securecomp.errors import (
     RemoteProtocolError,
 )
 from securecomp.roles import State
-from securecomp.sharing import checking
-from securecomp.sharing.computing import vector_body
+from securecomp.sharing import authlockstep
+from securecomp.sharing.speaking import vector_body
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_errors_that_would_cancel_without_coefficients_are_found(run):
 
 
 def test_much_is_checked_before_anything_is_revealed(run, monkeypatch):
-    monkeypatch.setattr(checking, "LARGEST_UNCHECKED", 10)
+    monkeypatch.setattr(authlockstep, "LARGEST_UNCHECKED", 10)
     honest = run(2)
     x = honest.share("ada", [1, 2, 3])
     assert (x * x * x).reveal().tolist() == [1, 8, 27]

@@ -14,10 +14,11 @@ from securecomp.errors import (
 )
 from securecomp.local import LocalCarrier
 from securecomp.sharing import choosing
-from securecomp.sharing.computing import Lockstep, Seed
+from securecomp.sharing.computation import Computation
+from securecomp.sharing.computing import Lockstep
 from securecomp.sharing.engine import Additive
 from securecomp.sharing.replicated import Replicated, Ring
-from securecomp.sharing.shared import Computation
+from securecomp.sharing.speaking import Seed
 
 P = field.MODULUS
 LIMIT = field.LIMIT

@@ -16,9 +16,10 @@ from securecomp.journal import FileJournal, MemoryJournal
 from securecomp.local import LocalCarrier
 from securecomp.sharing import dealing
 from securecomp.sharing.choosing import argmax, sort
-from securecomp.sharing.computing import DEALER, Dealer, Said, Seed
+from securecomp.sharing.computation import Computation
+from securecomp.sharing.computing import DEALER, Dealer
 from securecomp.sharing.dealing import Part
-from securecomp.sharing.shared import Computation
+from securecomp.sharing.speaking import Said, Seed
 
 COUNTS = [0, 1, 63, 64, 65, 130]
 PARTIES = [2, 3, 4]

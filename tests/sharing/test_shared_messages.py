@@ -15,8 +15,9 @@ from securecomp.errors import (
     SecureCompError,
 )
 from securecomp.sharing.choosing import where
-from securecomp.sharing.computing import DEALER, Said, Seed, vector_body
-from securecomp.sharing.shared import Computation
+from securecomp.sharing.computation import Computation
+from securecomp.sharing.computing import DEALER
+from securecomp.sharing.speaking import Said, Seed, vector_body
 
 STEPS = {
     "an input": lambda run, x, y: run.share("north", [1, 2], bound=3),

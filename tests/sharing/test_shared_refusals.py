@@ -10,7 +10,7 @@ from sharing.computers import NAMES, Listener, computation, same, sent
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.sharing.choosing import concatenate, where
-from securecomp.sharing.shared import Computation
+from securecomp.sharing.computation import Computation
 
 
 @pytest.fixture(scope="module", params=[2, 3, 5])
@@ -61,8 +61,8 @@ def test_names_in_any_sequence():
 
 INPUTS = {
     "a party that is none": ("west coast", [1], {}, ParameterError,
-                             "'west coast' is no party; they are north, south"),
-    "the dealer": ("dealer", [1], {}, ParameterError, "'dealer' is no party"),
+                             "'west coast' is no party or client; those are north, south"),
+    "the dealer": ("dealer", [1], {}, ParameterError, "'dealer' is no party or client"),
     "two grids": ("north", [1], {"decimals": 1, "bits": 1}, ParameterError,
                   "give decimals or bits, not both"),
     "nan": ("north", [1, float("nan")], {}, RangeError, "north: .* is NaN or infinite; correct"),
@@ -194,7 +194,9 @@ def test_moves_that_cannot_be_made(run):
 @pytest.mark.parametrize("to", ["west coast", ["north", "nobody"], [], "", ("dealer",), "nort"])
 def test_revealing_to_nobody(run, to):
     x = run.share("north", [1], bound=3)
-    refused(run, ParameterError, "reveal to parties: north, south", lambda: x.reveal(to=to))
+    refused(
+        run, ParameterError, "reveal to parties or clients: north, south", lambda: x.reveal(to=to)
+    )
 
 
 def test_a_party_that_is_named_twice_is_told_once(run):
