@@ -28,9 +28,11 @@ class Run:
         servers: Who computed: a number, or "all" sites.
         transcript: Messages, rounds and bytes; the time of all roles together.
         seconds: From data frames to results, the sites' own sums included.
-        plaintext_seconds: The same from pooled rows with plain numpy.
+        plaintext_seconds: The same from pooled rows with plain numpy; None if it was not done.
         learned: What each kind of party learned.
         from_data: Public facts that were taken from the data, not declared.
+        sums: Number of secure sums, one after the other.
+        opened: Names of all totals that became known, beside the result or on the way to it.
     """
 
     protocol: str
@@ -38,9 +40,11 @@ class Run:
     servers: int | str
     transcript: Transcript
     seconds: float
-    plaintext_seconds: float
+    plaintext_seconds: float | None
     learned: Mapping[str, str]
     from_data: Mapping[str, str]
+    sums: int = 1
+    opened: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """Return two lines on protocol and cost."""
@@ -48,11 +52,15 @@ class Run:
         most = max((t.sent[name] for name in self.parties), default=0)
         where = "1 server" if self.servers == 1 else f"{self.servers} servers"
         where = "all sites compute" if self.servers == "all" else where
+        against = (
+            ""
+            if self.plaintext_seconds is None
+            else f", against {self.plaintext_seconds * 1e3:.2f} ms for numpy on the pooled rows"
+        )
         return (
             f"{self.protocol}, {len(self.parties)} sites, {where}: {t.messages} messages, "
             f"{t.rounds} rounds, at most {most:,} bytes sent by a site\n"
-            f"{self.seconds * 1e3:.1f} ms, against {self.plaintext_seconds * 1e3:.2f} ms for "
-            "numpy on the pooled rows"
+            f"{self.seconds * 1e3:.1f} ms{against}"
         )
 
 

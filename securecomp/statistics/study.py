@@ -1,27 +1,27 @@
 """A study: several sites, each with its own rows, asked questions about all of them together."""
 
+import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-import numpy as np
-
 from securecomp import sums, wire
-from securecomp.core.fixedpoint import Limbs
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.local import LocalCarrier
-from securecomp.session import Layout
 from securecomp.statistics import definitions
+from securecomp.statistics.adding import Block
+from securecomp.statistics.analyses import Analyses
 from securecomp.statistics.definitions import Pool, Statistic
+from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Measure, Missing
-from securecomp.statistics.results import Result, Run
+from securecomp.statistics.results import Result
 from securecomp.statistics.schema import Column, Schema
 from securecomp.statistics.tables import Table
 
 _ROUNDING = 1e-12  # of the terms' size: what adding floats may lose
 
 
-class Study:
+class Study(Analyses):
     """Sites that compute together, simulated in this process.
 
     Every site's rows are read by that site's role alone; what the roles exchange are the sealed
@@ -145,28 +145,19 @@ class Study:
             raise ParameterError("run takes statistics: Count(), Sum(column), ...")
         if not statistics:
             raise ParameterError("ask for at least one statistic")
-        start = time.perf_counter()
-        schema = Schema(self.tables, self.columns)
+        ask = self.inquiry()
+        schema = ask.schema
         measures = list(dict.fromkeys(m for s in statistics for m in s.measures()))
-        totals = self._add_up(measures, schema)
+        totals = _add_up(ask, measures)
         finished = [statistic.finish(totals, schema) for statistic in statistics]
-        seconds = time.perf_counter() - start
+        run = ask.done()
         # The pool reads each column once, before the clock starts.
         pool = Pool(self.tables, schema)
         for statistic in statistics:
             statistic.plaintext(pool)
         start = time.perf_counter()
         plain = [statistic.plaintext(pool) for statistic in statistics]
-        run = Run(
-            protocol=self.protocol.name,
-            parties=tuple(table.site for table in self.tables),
-            servers=getattr(self.protocol, "servers", 1),
-            transcript=self._carrier.transcript,
-            seconds=seconds,
-            plaintext_seconds=time.perf_counter() - start,
-            learned=self.protocol.learned(),
-            from_data=schema.from_data,
-        )
+        run = dataclasses.replace(run, plaintext_seconds=time.perf_counter() - start)
         count = sum(table.rows for table in self.tables)
         return [
             Result(
@@ -180,44 +171,20 @@ class Study:
             for s, rows, values in zip(statistics, finished, plain, strict=True)
         ]
 
-    def _add_up(self, measures: Sequence[Measure], schema: Schema) -> dict[Measure, list[int]]:
-        """Run one secure sum over all cells of all measures."""
-        labels: list[str] = []
-        plans: list[Limbs] = []
-        sizes: list[int] = []
+    def inquiry(self) -> Inquiry:
+        """Begin a question: agree on facts anew, count messages from zero."""
+        schema = Schema(self.tables, self.columns)
+        return Inquiry(self.tables, schema, self.missing, self.protocol, self._carrier)
+
+
+def _add_up(ask: Inquiry, measures: Sequence[Measure]) -> dict[Measure, list[int]]:
+    """Run one secure sum over all cells of all measures."""
+    labels = {measure: measure.labels(ask.schema) for measure in measures}
+    bounds = {measure: measure.bound(ask.schema) for measure in measures}
+    # All sites measure, and refuse what is wrong, before any site sends.
+    parts: dict[Measure, dict[str, list[int]]] = {measure: {} for measure in measures}
+    for table in ask.tables:
         for measure in measures:
-            plan = Limbs.plan(measure.bound(schema), len(self.tables), self.protocol.limit)
-            names = measure.labels(schema)
-            plans.append(plan)
-            sizes.append(len(names))
-            labels += (
-                names
-                if plan.count == 1
-                else [f"{name} (limb {i + 1})" for name in names for i in range(plan.count)]
-            )
-        # All sites measure, and refuse what is wrong, before any site sends.
-        parts = {
-            table.site: [measure.part(table, schema, self.missing) for measure in measures]
-            for table in self.tables
-        }
-        self._carrier.start()
-        entropy = self._carrier.entropy
-
-        def vector(site: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-            limbs = (
-                limb
-                for plan, part in zip(plans, parts[site], strict=True)
-                for limb in plan.split(part, entropy)
-            )
-            return np.fromiter(limbs, np.int64, len(labels))
-
-        total = self.protocol.run(
-            self._carrier,
-            Layout(len(labels), max(plan.largest for plan in plans), tuple(labels)),
-            {site: lambda site=site: vector(site) for site in parts},  # type: ignore[misc]
-        ).tolist()
-        totals: dict[Measure, list[int]] = {}
-        for measure, plan, size in zip(measures, plans, sizes, strict=True):
-            taken, total = total[: size * plan.count], total[size * plan.count :]
-            totals[measure] = plan.join(taken)
-        return totals
+            parts[measure][table.site] = measure.part(table, ask.schema, ask.missing)
+    blocks = [Block(labels[m], bounds[m], parts[m]) for m in measures]
+    return dict(zip(measures, ask.adder.add(*blocks), strict=True))

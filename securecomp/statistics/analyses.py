@@ -1,0 +1,14 @@
+"""What a study can be asked beyond counts, sums and means: the methods, and no more than that.
+
+Each begins an inquiry and hands it to the module that knows the analysis.
+"""
+
+from securecomp.statistics.inquiry import Inquiry
+
+
+class Analyses:
+    """The analyses of a study; `Study` inherits them."""
+
+    def inquiry(self) -> Inquiry:
+        """Begin a question."""
+        raise NotImplementedError

@@ -1,0 +1,68 @@
+"""One question put to the sites: their data, what they agreed on, and the secure sums so far."""
+
+import time
+from collections.abc import Sequence
+
+from securecomp import sums
+from securecomp.local import LocalCarrier
+from securecomp.statistics.adding import Adder
+from securecomp.statistics.measures import Missing
+from securecomp.statistics.results import Run
+from securecomp.statistics.schema import Schema
+from securecomp.statistics.tables import Table
+
+
+class Inquiry:
+    """What an analysis works with. It reads `tables` only to compute a site's own part of a sum.
+
+    Attributes:
+        tables: The sites' rows, one table a site.
+        schema: Agreed bounds, grids and levels.
+        missing: What an empty cell does.
+        protocol: Who adds, and how.
+        carrier: Brings messages.
+        adder: Adds over the sites.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        schema: Schema,
+        missing: Missing,
+        protocol: sums.SumProtocol,
+        carrier: LocalCarrier,
+    ) -> None:
+        self.tables = tuple(tables)
+        self.schema = schema
+        self.missing: Missing = missing
+        self.protocol = protocol
+        self.carrier = carrier
+        self.adder = Adder(self.sites, protocol, carrier)
+        self._learned: dict[str, str] = {}
+        self._start = time.perf_counter()
+        carrier.start()
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites' names."""
+        return tuple(table.site for table in self.tables)
+
+    def also_learned(self, learned: dict[str, str]) -> None:
+        """Note what parties learn that compute on shares beside the sums, or instead of them."""
+        self._learned |= learned
+
+    def done(self) -> Run:
+        """Return what it took, from the inquiry's start to now; plaintext's time is not known."""
+        added = self.protocol.learned() if self.adder.count or not self._learned else {}
+        return Run(
+            protocol=self.protocol.name,
+            parties=self.sites,
+            servers=getattr(self.protocol, "servers", 1),
+            transcript=self.carrier.transcript,
+            seconds=time.perf_counter() - self._start,
+            plaintext_seconds=None,
+            learned={**added, **self._learned},
+            from_data=dict(self.schema.from_data),
+            sums=self.adder.count,
+            opened=tuple(self.adder.opened),
+        )
