@@ -9,9 +9,12 @@ from securecomp.statistics.definitions import (
     Sum,
     Variance,
 )
+from securecomp.statistics.ranks import Ranks
 from securecomp.statistics.results import Result, Run
 from securecomp.statistics.schema import Column
+from securecomp.statistics.scoring import Scores
 from securecomp.statistics.study import Study
+from securecomp.statistics.winner import Winner
 
 __all__ = [
     "Column",
@@ -19,10 +22,13 @@ __all__ = [
     "CrossTable",
     "Histogram",
     "Mean",
+    "Ranks",
     "Result",
     "Run",
+    "Scores",
     "Statistic",
     "Study",
     "Sum",
     "Variance",
+    "Winner",
 ]

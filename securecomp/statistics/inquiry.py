@@ -39,6 +39,7 @@ class Inquiry:
         self.carrier = carrier
         self.adder = Adder(self.sites, protocol, carrier)
         self._learned: dict[str, str] = {}
+        self._beside, self._servers = "", 0
         self._start = time.perf_counter()
         carrier.start()
 
@@ -47,17 +48,20 @@ class Inquiry:
         """The sites' names."""
         return tuple(table.site for table in self.tables)
 
-    def also_learned(self, learned: dict[str, str]) -> None:
-        """Note what parties learn that compute on shares beside the sums, or instead of them."""
+    def computes(self, protocol: str, servers: int, learned: dict[str, str]) -> None:
+        """Note another protocol, beside the sums or instead of them, and who learns what by it."""
+        self._beside, self._servers = protocol, servers
         self._learned |= learned
 
     def done(self) -> Run:
         """Return what it took, from the inquiry's start to now; plaintext's time is not known."""
-        added = self.protocol.learned() if self.adder.count or not self._learned else {}
+        summed = self.adder.count or not self._beside
+        added = self.protocol.learned() if summed else {}
+        names = [self.protocol.name] * bool(summed) + [self._beside] * bool(self._beside)
         return Run(
-            protocol=self.protocol.name,
+            protocol=" and ".join(names),
             parties=self.sites,
-            servers=getattr(self.protocol, "servers", 1),
+            servers=getattr(self.protocol, "servers", 1) if summed else self._servers,
             transcript=self.carrier.transcript,
             seconds=time.perf_counter() - self._start,
             plaintext_seconds=None,

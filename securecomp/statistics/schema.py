@@ -60,11 +60,13 @@ class Schema:
     Attributes:
         declared: What was declared.
         from_data: Facts that were taken from the data, in words.
+        rows: The most rows of a site, where that was declared.
     """
 
     tables: Sequence[Table]
     declared: Mapping[str, Column]
     from_data: dict[str, str] = field(default_factory=dict)
+    rows: int | None = None
     _grids: dict[str, FixedPoint] = field(default_factory=dict)
     _levels: dict[str, tuple[Level, ...]] = field(default_factory=dict)
 
@@ -78,6 +80,26 @@ class Schema:
         if column not in self._grids:
             self._grids[column] = self._agree_grid(column)
         return self._grids[column]
+
+    def most_rows(self) -> int:
+        """Return the most rows of a site: at least 1.
+
+        A site that shares rows fills up to so many, so that its own number does not show.
+
+        Raises:
+            RangeError: A site has more rows than was declared.
+        """
+        if self.rows is None:
+            most = max(1, *(table.rows for table in self.tables))
+            self.from_data["most rows of a site"] = f"{most:,}"
+            return most
+        for table in self.tables:
+            if table.rows > self.rows:
+                raise RangeError(
+                    f"{table.source}: more rows than the {self.rows:,} that were declared for a "
+                    "site; declare more"
+                )
+        return self.rows
 
     def levels(self, column: str) -> tuple[Level, ...]:
         """Return a categorical column's levels, in order.

@@ -15,7 +15,7 @@ from securecomp.statistics.definitions import Pool, Statistic
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.results import Result
-from securecomp.statistics.schema import Column, Schema
+from securecomp.statistics.schema import MAX_ROWS, Column, Schema
 from securecomp.statistics.tables import Table
 
 _ROUNDING = 1e-12  # of the terms' size: what adding floats may lose
@@ -41,6 +41,7 @@ class Study(Analyses):
         protocol: sums.SumProtocol | str = "sharing",
         servers: int | Literal["all"] | None = None,
         missing: Missing = "error",
+        rows: int | None = None,
         sources: Mapping[str, str] | None = None,
     ) -> None:
         """Take the sites' data.
@@ -52,6 +53,8 @@ class Study(Analyses):
             servers: For "sharing": number of computing servers, by default 3, or "all" sites.
             missing: Whether an empty or NaN cell in a column that is used is an error, or drops
                 its row from the statistic.
+            rows: The most rows that a site can have, public: where rows are shared, every site
+                fills up to so many. By default that of the largest site.
             sources: Site name to what errors call its data, say a file; by default the name.
 
         Raises:
@@ -92,6 +95,9 @@ class Study(Analyses):
             sums.protocol(protocol, servers=servers) if isinstance(protocol, str) else protocol
         )
         self.missing: Missing = missing
+        if rows is not None and (isinstance(rows, bool) or not 1 <= rows <= MAX_ROWS):
+            raise ParameterError(f"rows is a number from 1 to {MAX_ROWS}, not {rows!r}")
+        self.rows = rows
         self._carrier = LocalCarrier()
 
     def count(self, *, by: str | None = None) -> Result:
@@ -173,7 +179,7 @@ class Study(Analyses):
 
     def inquiry(self) -> Inquiry:
         """Begin a question: agree on facts anew, count messages from zero."""
-        schema = Schema(self.tables, self.columns)
+        schema = Schema(self.tables, self.columns, rows=self.rows)
         return Inquiry(self.tables, schema, self.missing, self.protocol, self._carrier)
 
 

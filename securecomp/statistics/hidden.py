@@ -1,0 +1,56 @@
+"""Who computes on the sites' shares, for what sums are not enough for.
+
+Sites share inputs as clients; servers compute, and open nothing but what the analysis says.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+from securecomp.carrier import HOSPITAL_LEARNS, check_apart
+from securecomp.errors import ParameterError
+from securecomp.sharing import Computation
+from securecomp.statistics.inquiry import Inquiry
+
+Engine = Literal["replicated", "dealer", "mac"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+
+_SHAPES = "shapes and bounds only"
+_LEARNED: dict[Engine, dict[str, str]] = {
+    "replicated": {
+        "server": f"{_SHAPES}; one alone: nothing else; two of the 3 together: every site's rows"
+    },
+    "dealer": {
+        "server": f"{_SHAPES}; both together: every site's rows",
+        "dealer": f"{_SHAPES}; together with one server: every site's rows",
+    },
+    "mac": {
+        "server": f"{_SHAPES}, also if it deviates, which is noticed; both together: every site's "
+        "rows",
+        "dealer": f"{_SHAPES}; it must be honest; together with one server: every site's rows",
+    },
+}
+
+
+def computation(ask: Inquiry, engine: Engine, owners: Sequence[str] = ()) -> Computation:
+    """Begin to compute on shares: servers 1, 2 (and 3), for the sites and other owners of data.
+
+    Args:
+        ask: The inquiry; what parties learn is noted in it.
+        engine: "replicated" for three servers of which no two collude, "dealer" for two and a
+            dealer of random numbers, "mac" for the same where a server may deviate.
+        owners: Who shares inputs beside the sites.
+
+    Raises:
+        ParameterError: No such engine, or a site has a server's name.
+    """
+    if engine not in ENGINES:
+        raise ParameterError(f"engine is one of {', '.join(ENGINES)}, not {engine!r}")
+    servers = tuple(f"server {i + 1}" for i in range(3 if engine == "replicated" else 2))
+    clients = (*ask.sites, *owners)
+    check_apart(clients, (*servers, "dealer"))
+    learned = {"hospital": HOSPITAL_LEARNS, **_LEARNED[engine]}
+    ask.computes(f"computing on shares ({engine})", len(servers), learned)
+    facts: dict[str, Any] = {"dealer": False} if engine == "replicated" else {}
+    if engine == "mac":
+        facts["integrity"] = "mac"
+    return Computation(servers, ask.carrier, clients=clients, **facts)

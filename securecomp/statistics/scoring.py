@@ -1,0 +1,153 @@
+"""Logistic scores where the model is hidden from the sites, and the rows from its owner.
+
+Rows are scaled by their columns' public bounds into [-1, 1], weights the other way round, and both
+are rounded to multiples of 2^-20. Inner products of those are exact; then one truncation and the
+sigmoid of `sharing.functions`.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp import wire
+from securecomp.errors import ParameterError, RangeError
+from securecomp.sharing import concatenate, sigmoid
+from securecomp.sharing.functions import SIGMOID_ERROR
+from securecomp.statistics.analysis import Analysis, Grid
+from securecomp.statistics.hidden import Engine, computation
+from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.measures import kept_rows
+from securecomp.statistics.results import Run
+from securecomp.statistics.tables import Mask
+
+_BITS = 20
+_ROOM = 1 << 18  # of the sum of the weights' bounds: 2^58 units, which can be truncated
+
+
+@dataclass(frozen=True, slots=True)
+class Scores(Analysis):
+    """Scores of every site's rows; each site learns its own.
+
+    Attributes:
+        columns: The columns that the model takes.
+        labels: Whether the scores are 1 where the logit is at least 0, else 0, or probabilities.
+        values: Site to scores, shape (rows,); NaN for rows that were dropped.
+        error: What a probability is within of the exact one; for labels, what a logit is. Proven.
+        run: Protocol and cost.
+    """
+
+    columns: tuple[str, ...]
+    labels: bool
+    values: Mapping[str, npt.NDArray[np.float64]]
+    error: float
+    run: Run
+
+    @property
+    def title(self) -> str:
+        """The question in words."""
+        return f"scores by a hidden model of {', '.join(self.columns)}"
+
+    def grids(self) -> list[Grid]:
+        """Return how much was scored; the scores are each site's own."""
+        count = sum(int(np.count_nonzero(~np.isnan(v))) for v in self.values.values())
+        what = "labels" if self.labels else "probabilities"
+        return [
+            Grid("", ("scores", "sites", "rows"), ((what, str(len(self.values)), f"{count:,}"),))
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the scores; null for rows that were dropped."""
+        return {
+            "columns": list(self.columns),
+            "labels": self.labels,
+            "error": self.error,
+            "scores": {
+                site: [None if math.isnan(v) else v for v in values.tolist()]
+                for site, values in self.values.items()
+            },
+        }
+
+    def remarks(self) -> list[str]:
+        """Return the error, and what scores tell of the model."""
+        if self.labels:
+            return [
+                f"a label is that of a logit within {self.error:.2g} of the exact one",
+                "many labels still tell a site about the model's direction",
+            ]
+        return [
+            f"each score is within {self.error:.2g} of the exact one",
+            f"a site with more than {len(self.columns)} rows can work out the model from its "
+            "scores, about as well as they are exact; labels tell less",
+        ]
+
+
+def score(
+    ask: Inquiry,
+    weights: Mapping[str, float],
+    intercept: float,
+    owner: str,
+    weight_bound: float | None,
+    labels: bool,
+    engine: Engine,
+) -> Scores:
+    """Score the sites' rows; arguments as `Study.scores` has them."""
+    columns = tuple(weights)
+    if not columns:
+        raise ParameterError("weights: name at least one column")
+    wire.check_name(owner)
+    if owner in ask.sites:
+        raise ParameterError(f"{owner!r} is a site; give the model's owner another name")
+    given = (*weights.values(), intercept)
+    if any(isinstance(v, bool) or not isinstance(v, int | float | np.number) for v in given):
+        raise ParameterError("weights are numbers, one a column")
+    numbers = np.array(given, np.float64)
+    if not np.isfinite(numbers).all():
+        raise RangeError("a weight is NaN or infinite; correct it")
+    grids = [ask.schema.grid(column) for column in columns]
+    scales = np.array([float(grid.bound) or 1.0 for grid in grids] + [1.0])
+    scaled = numbers * scales
+    if weight_bound is None:
+        weight_bound = 2.0 ** math.ceil(math.log2(max(1.0, np.abs(scaled).max())))
+        ask.schema.from_data["bound of the weights"] = f"{weight_bound:g}"
+    if not np.abs(scaled).max() <= weight_bound:
+        raise RangeError(
+            f"{owner}: a weight times its column's bound is beyond weight_bound {weight_bound:g}"
+        )
+    if weight_bound * scaled.size > _ROOM:
+        raise RangeError(
+            f"{scaled.size} weights up to {weight_bound:g} leave no room for exact sums, at most "
+            f"{_ROOM:,} together; declare smaller bounds of the columns"
+        )
+    kept: dict[str, Mask] = {}
+    rows: dict[str, npt.NDArray[np.float64]] = {}
+    for table in ask.tables:
+        keep = kept_rows(table, columns, (), ask.missing)
+        kept[table.site] = keep
+        rows[table.site] = np.zeros((ask.schema.most_rows(), len(columns)))
+        for place, (column, grid) in enumerate(zip(columns, grids, strict=True)):
+            numbers = table.numbers(column).values
+            grid.encode(numbers, table.where(column), "row")  # refuses what is beyond the bound
+            scaled_column = np.asarray(numbers[keep], np.float64) / scales[place]
+            rows[table.site][: scaled_column.size, place] = scaled_column
+    run = computation(ask, engine, (owner,))
+    model = run.share(owner, scaled[:-1], bound=weight_bound, bits=_BITS)
+    start = run.share(owner, scaled[-1:], bound=weight_bound, bits=_BITS)
+    shared = [run.share(site, rows[site].reshape(-1), bound=1, bits=_BITS) for site in ask.sites]
+    table_of_all = concatenate(shared).reshape(-1, len(columns))
+    logits = table_of_all @ model + start.finer(1 << (2 * _BITS))
+    found = logits >= 0 if labels else sigmoid(logits.truncate(_BITS))
+    values: dict[str, npt.NDArray[np.float64]] = {}
+    most = ask.schema.most_rows()
+    for place, site in enumerate(ask.sites):
+        mine = found[place * most : (place + 1) * most].reveal(to=site)
+        values[site] = np.full(kept[site].size, np.nan)
+        values[site][kept[site]] = mine[: np.count_nonzero(kept[site])]
+    half = 2.0 ** -(_BITS + 1)
+    # Rounded rows and weights; then the floor. The sigmoid's slope is at most 1/4.
+    logit_error = half * (len(columns) * (weight_bound + 1 + half) + 1)
+    error = logit_error if labels else SIGMOID_ERROR + (logit_error + 2 * half) / 4
+    return Scores(columns, labels, values, error, ask.done())

@@ -1,0 +1,216 @@
+"""Median, quantiles and extremes are numpy's of the pooled rows, and little else is opened."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sites import Spy, frame, study
+
+from securecomp import Column, sums
+from securecomp.errors import ParameterError, RangeError
+from securecomp.local import LocalCarrier
+
+SITES = [
+    frame("pandas", x=[5, -3, 8, 8], g=["a", "b", "a", "b"]),
+    frame("polars", x=[], g=[]),
+    frame("pyarrow", x=[0, 8, 100], g=["a", "a", "a"]),
+    frame("polars", x=[-100], g=["b"]),
+]
+POOLED = np.array([5, -3, 8, 8, 0, 8, 100, -100])
+GROUPS = {"a": np.array([5, 8, 0, 8, 100]), "b": np.array([-3, 8, -100])}
+WAYS = [("shares", "replicated"), ("shares", "dealer"), ("shares", "mac"), ("counts", "dealer")]
+Q = (0, 0.1, 0.25, 0.5, 0.75, 0.999999, 1)
+
+
+def inverted(values, q):
+    return np.quantile(values, q, method="inverted_cdf")
+
+
+@pytest.mark.parametrize(("method", "engine"), WAYS)
+def test_numpys_values(method, engine):
+    how = {"method": method, "engine": engine}
+    sites = study(*SITES)
+    assert sites.median("x", **how).value == np.median(POOLED)
+    found = sites.quantiles("x", Q, **how).values[0]
+    assert list(found) == [inverted(POOLED, q) for q in Q]
+    assert sites.extremes("x", **how).value == {"minimum": -100, "maximum": 100}
+    medians = {g: np.median(v) for g, v in GROUPS.items()}
+    assert sites.median("x", by="g", **how).value == medians
+    quarters = sites.quantiles("x", [0.25, 0.75], by="g", **how).value
+    for group, values in GROUPS.items():
+        assert quarters[group] == {
+            "0.25": inverted(values, 0.25),
+            "0.75": inverted(values, 0.75),
+        }
+
+
+@pytest.mark.parametrize("protocol", sums.PROTOCOLS)
+def test_every_sum_protocol_counts(protocol):
+    found = study(*SITES, protocol=protocol).median("x", by="g", method="counts")
+    assert found.value == {g: np.median(v) for g, v in GROUPS.items()}
+    assert found.run.protocol == protocol
+
+
+@pytest.mark.parametrize(("protocol", "method"), [("sharing", "shares"), ("masking", "counts")])
+def test_the_default_method(protocol, method):
+    assert study(*SITES, protocol=protocol).median("x").method == method
+
+
+@given(
+    rows=st.lists(
+        st.lists(st.decimals(-50, 50, places=1).map(float), max_size=6), min_size=2, max_size=5
+    ),
+    q=st.integers(0, 1000).map(lambda n: n / 1000),
+    way=st.sampled_from([WAYS[0], WAYS[1], WAYS[3]]),
+)
+@settings(max_examples=40, deadline=None)
+def test_any_rows(rows, q, way):
+    values = np.array([v for part in rows for v in part])
+    sites = study(*[frame("polars", x=part) for part in rows], columns={"x": Column(50, 1)})
+    how = dict(zip(("method", "engine"), way, strict=True))
+    found = sites.quantiles("x", [q], **how).value
+    middle = sites.median("x", **how).value
+    if values.size:
+        assert found == inverted(values, q)
+        assert middle == pytest.approx(np.median(values), rel=1e-15, abs=1e-15)
+    else:
+        assert found is middle is None
+
+
+@pytest.mark.parametrize(("method", "engine"), WAYS)
+@pytest.mark.parametrize("end", [1, -1])
+def test_both_ends_of_the_grid(method, engine, end):
+    sites = study(
+        frame("polars", x=[end * 7] * 3), frame("polars", x=[end * 7]), columns={"x": Column(7)}
+    )
+    for found in (sites.median("x", method=method, engine=engine).value, end * 7):
+        assert found == end * 7
+    assert set(sites.extremes("x", method=method, engine=engine).value.values()) == {end * 7}
+
+
+def test_values_of_any_kind_are_what_they_were():
+    floats = [0.1, 2.5e-7, 1 / 3]
+    sites = study(frame("polars", x=floats), frame("polars", x=[-1e-3, 0.7]))
+    assert sites.median("x").value == pytest.approx(0.1, abs=1e-15)
+    wide = study(frame("polars", x=[2**53, 5]), frame("polars", x=[-(2**53)]))
+    assert wide.extremes("x").value == {"minimum": -(2**53), "maximum": 2**53}
+    zero = study(frame("polars", x=[0, 0]), frame("polars", x=[0]))
+    assert zero.median("x").value == 0
+
+
+def test_missing_rows_are_dropped_if_so_agreed():
+    tables = [frame("pandas", x=[1, None, 3]), frame("pandas", x=[None, 9])]
+    assert study(*tables, missing="drop").median("x").value == 3
+    with pytest.raises(RangeError, match="north: column 'x': 1 empty or NaN cell"):
+        study(*tables).median("x")
+
+
+def test_groups_without_rows_have_no_median():
+    sites = study(*SITES, columns={"g": Column(levels=["a", "b", "c"])})
+    for method in ("shares", "counts"):
+        assert sites.median("x", by="g", method=method).value["c"] is None
+
+
+def test_shares_open_the_result_only(monkeypatch):
+    sums_run = []
+    run = sums.Sharing.run
+    monkeypatch.setattr(sums.Sharing, "run", lambda *a: sums_run.append(1) or run(*a))
+    found = study(*SITES).median("x")
+    assert (found.run.opened, found.run.sums, sums_run) == ((), 0, [])
+    assert "nothing was opened but these values" in str(found)
+    assert "two of the 3 together: every site's" in str(found)
+    assert found.run.from_data["most rows of a site"] == "4"
+
+
+def test_counts_open_what_they_say():
+    found = study(*SITES, columns={"x": Column(100)}).median("x", method="counts")
+    assert found.run.sums == 1 + 8
+    assert found.run.opened[:2] == ("rows with x", "rows with x below 28")
+    assert all(name.startswith("rows with x") for name in found.run.opened)
+    assert "rows below each candidate are known" in str(found)
+
+
+@pytest.mark.parametrize("engine", ["replicated", "dealer", "mac"])
+def test_no_message_depends_on_how_many_rows_a_site_has(monkeypatch, engine):
+    """Routes and lengths of all messages are the same, whichever site has the rows."""
+
+    def routes(*tables):
+        seen = []
+        send = LocalCarrier.send
+
+        def keep(carrier, sender, recipient, data):
+            seen.append((sender, recipient, len(data)))
+            return send(carrier, sender, recipient, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalCarrier, "send", keep)
+            columns = {"x": Column(9), "g": Column(levels=["a", "b"])}
+            study(*tables, rows=4, columns=columns).median("x", by="g", engine=engine)
+        return seen
+
+    many, few = {"x": [1, -9, 9, 5], "g": ["a", "b", "b", "b"]}, {"x": [0], "g": ["a"]}
+    one = routes(frame("polars", **many), frame("polars", **few))
+    assert one == routes(frame("polars", **few), frame("polars", **many))
+
+
+def test_more_rows_than_declared_are_refused(monkeypatch):
+    spy = Spy(monkeypatch)
+    with pytest.raises(RangeError, match="north: more rows than the 3 that were declared"):
+        study(*SITES, rows=3).median("x")
+    assert not spy.carried
+    declared = study(*SITES, rows=10, columns={"x": Column(100, 0)}).median("x")
+    assert declared.value == 6.5
+    assert not declared.run.from_data
+
+
+@pytest.mark.parametrize("rows", [0, -1, True, 1 << 31])
+def test_numbers_of_rows_that_are_none(rows):
+    with pytest.raises(ParameterError, match="rows is a number from 1"):
+        study(*SITES, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "words"),
+    [
+        (lambda s: s.quantiles("x", [1.5]), ParameterError, "from 0 to 1, not 1.5"),
+        (lambda s: s.quantiles("x", [-0.1]), ParameterError, "from 0 to 1"),
+        (lambda s: s.quantiles("x", [float("nan")]), ParameterError, "from 0 to 1"),
+        (lambda s: s.quantiles("x", [True]), ParameterError, "from 0 to 1"),
+        (lambda s: s.quantiles("x", ["0.5"]), ParameterError, "from 0 to 1"),
+        (lambda s: s.quantiles("x", [1 / 3]), ParameterError, "at most six decimals"),
+        (lambda s: s.quantiles("x", []), ParameterError, "at least one quantile"),
+        (lambda s: s.quantiles("x", [0.5, 0.1, 0.5]), ParameterError, "each once"),
+        (lambda s: s.quantiles("x", "0.5"), ParameterError, "from 0 to 1"),
+        (lambda s: s.median("y"), ParameterError, "there is no column 'y'"),
+        (lambda s: s.median("g"), ParameterError, "column 'g'"),
+        (lambda s: s.median("x", by="y"), ParameterError, "there is no column 'y'"),
+        (lambda s: s.median("x", method="guess"), ParameterError, '"shares" or "counts"'),
+        (lambda s: s.median("x", engine="spdz"), ParameterError, "replicated, dealer, mac"),
+    ],
+)
+def test_bad_questions(monkeypatch, ask, error, words):
+    spy = Spy(monkeypatch)
+    with pytest.raises(error, match=words):
+        ask(study(*SITES))
+    assert not spy.carried
+
+
+def test_a_grid_too_fine_is_refused():
+    sites = study(*SITES, columns={"x": Column(100, 16)})
+    with pytest.raises(RangeError, match="column 'x': its grid has more than"):
+        sites.median("x")
+
+
+def test_a_site_named_as_a_server():
+    sites = {"server 1": SITES[0], "south": SITES[2]}
+    from securecomp import Study
+
+    with pytest.raises(ParameterError, match="'server 1', as a computing server is"):
+        Study(sites, protocol="masking").median("x", method="shares")
+
+
+def test_what_a_machine_reads():
+    found = study(*SITES).quantiles("x", [0.5], by="g")
+    facts = found.to_json()
+    assert facts["values"] == [{"group": "a", "0.5": 8}, {"group": "b", "0.5": -3}]
+    assert (facts["method"], facts["column"], facts["by"]) == ("shares", "x", "g")
