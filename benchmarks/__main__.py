@@ -5,13 +5,14 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import cases, peers, runner, summary
+from benchmarks import cases, peers, prices, runner, summary
 from benchmarks.table import markdown
 
 SERIES = ("clients", "compared", "elements", "features", "parties", "rows")
 _EPILOG = """\
 `python -m benchmarks table FILE` prints the Markdown table of a run;
 `python -m benchmarks readme FILE...` writes the rows with a target into README.md;
+`python -m benchmarks prices` counts rounds and bytes of each operation on shares;
 `python -m benchmarks plot FILE SERIES SVG` draws how a series grows (clients, rows, compared).
 A peer runs in an environment of its own, outside this repository:
 """
@@ -23,6 +24,9 @@ def main(arguments: list[str]) -> int:
         return _table(arguments[1:])
     if arguments[:1] == ["readme"]:
         return _readme(arguments[1:])
+    if arguments[:1] == ["prices"]:
+        prices.PAGE.write_text(prices.page())
+        return 0
     if arguments[:1] == ["plot"]:
         return _plot(arguments[1:])
     parser = _parser()

@@ -19,7 +19,10 @@ def table(reports: list[dict[str, Any]]) -> str:
     for row in (row for r in reports for row in (*r["rows"], *r["peers"])):
         for target in targets(row):
             met = "met" if target["met"] else "**not met**"
-            lines.append(f"| {row['title']} | {measured(target)} | {target['text']}: {met} |")
+            found = measured(target)
+            if "with_setup" in row:
+                found += f" ({row['with_setup']:.3g}x with the dealer)"
+            lines.append(f"| {row['title']} | {found} | {target['text']}: {met} |")
     return "\n".join(lines)
 
 

@@ -155,7 +155,8 @@ def _peers(rows: Sequence[Row]) -> list[str]:
                 _second(row["cpu"]["median"]),
                 _bytes(row["bytes_per_party"]),
                 f"{row['compared_with']}: {_second(row['ours']['median'])}",
-                _figures(row["times_faster"]),
+                _figures(row["times_faster"])
+                + (f" ({_figures(row['with_setup'])})" if "with_setup" in row else ""),
                 f"{row['error']:.2g}" if "error" in row else "-",
                 _target(row),
             )

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from securecomp.core import minimax
+from securecomp.core import field, minimax
 from securecomp.errors import ParameterError, RangeError
 from securecomp.sharing.choosing import concatenate
 from securecomp.sharing.shared import SharedArray
@@ -234,7 +234,13 @@ def _exactly(number: float) -> float:
 def divide(x: SharedArray, y: SharedArray) -> SharedArray:
     """Return x / y for y of at least one unit of its grid: `reciprocal`, then a product.
 
+    The reciprocal has 24 digits, or fewer where x and y are so wide that the product would leave
+    the field: the error is 2^-22 of the value, and |x| times half of its last digit.
+
     Raises:
-        ParameterError, RangeError: As `reciprocal`, and where the product leaves the field.
+        ParameterError, RangeError: As `reciprocal`, and where no digit would be left.
     """
-    return x * _to(reciprocal(y), _WORK - 4)
+    inverse = reciprocal(y)
+    whole = inverse.bound // inverse.scale + 1
+    room = field.LIMIT.bit_length() - 1 - (x.bound * whole).bit_length()
+    return x * _to(inverse, max(1, min(_WORK - 4, room)))

@@ -104,3 +104,18 @@ def test_clamping_is_exact(values, limit):
     found = clamp(together.share("a", x, bound=4096, bits=8), limit)
     assert found.reveal().tolist() == np.clip(x, -limit, limit).tolist()
     assert found.bound == min(limit, 4096) * 256
+
+
+@pytest.mark.parametrize("bits", [8, 16, 20])
+@pytest.mark.parametrize("bound", [4, 64, 500])
+def test_wide_numbers_are_divided_by_wide_numbers(together, bound, bits):
+    """Where a reciprocal of 24 digits would leave the field, it has fewer; the error is stated."""
+    x = np.array([bound, -bound, 1, 0, bound / 3])
+    y = np.array([bound, 2.0**-bits, 3, 1, bound / 7])
+    shared = [together.share(n, v, bound=bound, bits=bits) for n, v in (("a", x), ("b", y))]
+    found = divide(*shared)
+    want = np.round(x * 2**bits) / np.round(y * 2**bits)
+    digits = (found.scale // shared[0].scale).bit_length() - 1
+    assert digits >= 8
+    allowed = np.abs(want) * 2.0**-22 + np.abs(x) * 2.0 ** -(digits + 1) + 1 / found.scale
+    assert (np.abs(found.reveal() - want) <= allowed).all()
