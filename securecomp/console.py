@@ -4,10 +4,14 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from securecomp.errors import SecureCompError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @contextlib.contextmanager
@@ -51,3 +55,11 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
             bar.update(task, completed=done, total=total, visible=late)
 
         yield update
+
+
+def console() -> "Console":
+    """Return where tables go."""
+    from rich.console import Console
+
+    # In a pipe there is no width to ask for; a table should not be folded there.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 100)

@@ -33,6 +33,13 @@ HIDING_BITS = 40
 _MIN_WIDTH = 4
 
 
+def is_number(value: object) -> bool:
+    """Return whether a value is one real number of Python's or numpy's, and no truth value."""
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
+        return False
+    return isinstance(value, int | float | Decimal | Fraction | np.integer | np.floating)
+
+
 @dataclass(frozen=True, slots=True)
 class FixedPoint:
     """A grid for real numbers: integer = value * scale, and |value| <= bound.

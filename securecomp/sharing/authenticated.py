@@ -19,6 +19,8 @@ What is not:
 - The dealer is honest: it deals right correlations and colludes with nobody. With one party's help
   it opens everything; wrong correlations (also selective failures: correlations that are wrong
   where the data have a certain value) are not found.
+- A value beyond its declared bound is refused by its recipients; it tells them that somebody shared
+  what it should not, and does not end the computation.
 - No fairness: a recipient that deviates sees the result first and may then abort, so that the
   others get nothing; also depending on the result. Who deviated is not always known.
 - Inputs: a party may share any element of the field, also beyond the declared bound. Where a bound

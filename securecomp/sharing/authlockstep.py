@@ -76,12 +76,12 @@ class Checking(Lockstep):
         start = time.perf_counter()
         with self._or_abort():
             self._serial += 1
-            self._step += 1
             last = self.members[-1]
             dealer = cast("CheckingDealer", self.dealer)
             made = dealer.corrections(self._serial, kind, shape)
             heard = []
             for correction in made:
+                self._step += 1
                 body = vector_body(correction, field.BITS)
                 data = self._tell(dealer, last, body, Said.KIND)
                 heard.append(last.hear_vector(data, DEALER, self._step, correction.size))

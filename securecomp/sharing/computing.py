@@ -212,11 +212,11 @@ class Lockstep:
         """Return every party's vectors of a fresh correlation."""
         start = time.perf_counter()
         self._serial += 1
-        self._step += 1
         last = self.parties[-1]
         heard = []
         made = self.dealer.supply(self._serial, kind, shape)
         for vector, correction in zip(dealing.CORRECTED[kind], made, strict=True):
+            self._step += 1
             bits = 64 if dealing.is_words(kind, vector) else field.BITS
             data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
             size = correction.size

@@ -213,7 +213,7 @@ class Ring:
 
         Each party gets two of the three, which are uniform.
         """
-        step, size, sender = self._step, residues.size, self.clients[owner]
+        size, sender = residues.size, self.clients[owner]
         rest = residues.copy()
         value: Value = [np.empty((2, size), np.uint64) for _ in self.parties]
 
@@ -221,6 +221,8 @@ class Ring:
             return [(self.parties[which], 0), (self.parties[which - 1], 1)]
 
         for which in range(PARTIES - 1):
+            self._step += 1
+            step = self._step
             seed = self._carrier.entropy(prg.SEED_BYTES)
             body = wire.encode_body(Seed(seed))
             for party, row in holders(which):
@@ -229,6 +231,8 @@ class Ring:
                 heard = party.hear_seed(brought, owner, step)
                 value[party.index][row] = input_share(heard, self._session, size, step)
             field.subtract(rest, value[which][0], out=rest)
+        self._step += 1
+        step = self._step
         for party, row in holders(PARTIES - 1):
             told = self._tell(sender, party.name, rest)
             value[party.index][row] = party.hear_vector(told, owner, step, size)

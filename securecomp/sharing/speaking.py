@@ -95,6 +95,7 @@ class Speaker(Role):
         self._computing = computing
         self._identity = identity
         self._entropy = entropy
+        self._heard: dict[tuple[str, int], int] = {}
 
     def say(self, recipients: Sequence[str], step: int, body: wire.Bytes, kind: int) -> list[bytes]:
         """Return a body sealed for each recipient."""
@@ -113,7 +114,7 @@ class Speaker(Role):
 
         Raises:
             DecodeError, AuthenticationError: Not a message, or not this sender's.
-            RemoteProtocolError: Of another step or sender, or malformed.
+            RemoteProtocolError: Of another step or sender, malformed, or heard before.
         """
         self.state = self._next("hear")
         c = self._computing
@@ -121,6 +122,10 @@ class Speaker(Role):
         header, body = identity_.open_sealed(self._identity, c, c.agreement, data, self.name)
         if header.sender != sender or header.kind != kind.KIND:
             raise RemoteProtocolError(header.sender, "said something that is not awaited here")
+        # Two messages alike could be put in each other's place: there is one a step.
+        if self._heard.get((sender, kind.KIND), -1) >= step:
+            raise RemoteProtocolError(sender, "said twice what is said once in a step")
+        self._heard[sender, kind.KIND] = step
         try:
             return wire.decode_body(body, kind)
         except DecodeError as error:

@@ -3,9 +3,12 @@
 Each begins an inquiry and hands it to the module that knows the analysis.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from securecomp import sums
+from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError
 from securecomp.statistics import ranks, scoring, winner
 from securecomp.statistics.hidden import Engine
@@ -41,7 +44,7 @@ class Analyses:
             by: Categorical column to group by.
             method: "shares" opens the result and nothing else; "counts" works with every sum
                 protocol, and opens the number of rows below each candidate on the way. By default
-                shares where the study's protocol is sharing.
+                shares where the study's protocol is sharing among servers.
             engine: Who computes on shares: "replicated", three servers of which no two collude;
                 "dealer", two servers and a dealer of random numbers; "mac", the same where a server
                 may deviate, which is noticed.
@@ -62,9 +65,9 @@ class Analyses:
         engine: Engine = "replicated",
     ) -> Ranks:
         """Find values of ranks ceil(q n), as numpy's "inverted_cdf"; arguments as `median` has."""
-        shares = list(q) if isinstance(q, Iterable) else [q]
+        shares = np.atleast_1d(np.array(q, object)).tolist()
         found = [(ranks.rank(share),) for share in shares]
-        asked = {f"{share:g}": rank for share, rank in zip(shares, found, strict=True)}
+        asked = {shown(abs(float(v))): rank for v, rank in zip(shares, found, strict=True)}
         if not asked or len(asked) < len(found):
             raise ParameterError("ask for at least one quantile, and for each once")
         return self._ranks(column, by, asked, method, engine)
@@ -90,7 +93,9 @@ class Analyses:
         engine: Engine,
     ) -> Ranks:
         if method is None:
-            method = "shares" if self.protocol.name == "sharing" else "counts"
+            # Where every site computes, nobody else is trusted: no three servers are either.
+            apart = getattr(self.protocol, "servers", "all") != "all"
+            method = "shares" if self.protocol.name == "sharing" and apart else "counts"
         return ranks.find(self.inquiry(), column, by, asked, method, engine)
 
     def winner(
@@ -130,7 +135,7 @@ class Analyses:
         Args:
             weights: Column to coefficient; the owner's secret, but for the columns' names.
             intercept: The owner's secret.
-            owner: The owner's name; it computes nothing and learns nothing.
+            owner: The owner's name; it computes nothing, and learns shapes alone.
             weight_bound: Largest absolute coefficient times its column's bound, public; by default
                 the power of two above it.
             labels: Open 1 or 0 for each row, for a logit of at least 0 or not, in place of its

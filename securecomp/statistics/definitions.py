@@ -16,7 +16,7 @@ from securecomp.core.fixedpoint import FixedPoint
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.measures import Bins, Measure, PowerSum, Tally, positions
 from securecomp.statistics.schema import Schema
-from securecomp.statistics.tables import Mask, Table
+from securecomp.statistics.tables import Mask, Table, check_column
 
 Totals = Mapping[Measure, list[int]]
 Row = dict[str, Any]
@@ -38,8 +38,8 @@ class Statistic:
 
     def __post_init__(self) -> None:
         for what, value in (("column", self.column), ("by", self.by)):
-            if value is not None and not isinstance(value, str | int):
-                raise ParameterError(f"{what} is a column's name, not {value!r}")
+            if value is not None:
+                check_column(what, value)
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ Sites share inputs as clients; servers compute, and open nothing but what the an
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
+from securecomp import wire
 from securecomp.carrier import HOSPITAL_LEARNS, check_apart
-from securecomp.errors import ParameterError
+from securecomp.errors import ParameterError, RangeError
 from securecomp.sharing import Computation
 from securecomp.statistics.inquiry import Inquiry
 
@@ -31,6 +32,27 @@ _LEARNED: dict[Engine, dict[str, str]] = {
 }
 
 
+def check_engine(engine: Engine) -> None:
+    """Refuse what is no engine."""
+    if engine not in ENGINES:
+        raise ParameterError(f"engine is one of {', '.join(ENGINES)}, not {engine!r}")
+
+
+def padded_rows(ask: Inquiry, width: int) -> int:
+    """Return how many rows every site shares, of so many numbers each.
+
+    Raises:
+        RangeError: All sites' together are more than a message holds.
+    """
+    most = ask.schema.most_rows()
+    if most * width * len(ask.sites) > wire.MAX_ELEMENTS:
+        raise RangeError(
+            f"{len(ask.sites)} sites with {most:,} rows of {width} numbers are more than the "
+            f"{wire.MAX_ELEMENTS:,} that a message holds; declare fewer rows, or ask by counts"
+        )
+    return most
+
+
 def computation(ask: Inquiry, engine: Engine, owners: Sequence[str] = ()) -> Computation:
     """Begin to compute on shares: servers 1, 2 (and 3), for the sites and other owners of data.
 
@@ -41,14 +63,17 @@ def computation(ask: Inquiry, engine: Engine, owners: Sequence[str] = ()) -> Com
         owners: Who shares inputs beside the sites.
 
     Raises:
-        ParameterError: No such engine, or a site has a server's name.
+        ParameterError: No such engine, or a site or owner has a server's name.
     """
-    if engine not in ENGINES:
-        raise ParameterError(f"engine is one of {', '.join(ENGINES)}, not {engine!r}")
+    check_engine(engine)
     servers = tuple(f"server {i + 1}" for i in range(3 if engine == "replicated" else 2))
     clients = (*ask.sites, *owners)
-    check_apart(clients, (*servers, "dealer"))
-    learned = {"hospital": HOSPITAL_LEARNS, **_LEARNED[engine]}
+    roles = servers if engine == "replicated" else (*servers, "dealer")
+    check_apart(ask.sites, roles)
+    for owner in owners:
+        if owner in roles:
+            raise ParameterError(f"{owner!r} is the name of one who computes; choose another")
+    learned = {"hospital": HOSPITAL_LEARNS, **_LEARNED[engine], **dict.fromkeys(owners, _SHAPES)}
     ask.computes(f"computing on shares ({engine})", len(servers), learned)
     facts: dict[str, Any] = {"dealer": False} if engine == "replicated" else {}
     if engine == "mac":

@@ -18,17 +18,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core.fixedpoint import shown
+from securecomp.core.fixedpoint import is_number, shown
 from securecomp.errors import ParameterError, RangeError
 from securecomp.sharing import SharedArray, concatenate
 from securecomp.statistics.adding import Block
 from securecomp.statistics.analysis import Analysis, Grid
-from securecomp.statistics.hidden import Engine, computation
+from securecomp.statistics.hidden import Engine, check_engine, computation, padded_rows
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import cell_names, group_codes, kept_rows
 from securecomp.statistics.results import Run, show
 from securecomp.statistics.schema import MAX_ROWS
-from securecomp.statistics.tables import Level, Table
+from securecomp.statistics.tables import Level, Table, check_column
 
 Method = Literal["shares", "counts"]
 _MAX_BITS = 58  # so that a difference of two values fits the field
@@ -58,7 +58,7 @@ def rank(q: float) -> Rank:
     Raises:
         ParameterError: Not a number from 0 to 1 with at most six digits.
     """
-    if isinstance(q, bool) or not isinstance(q, int | float | np.floating) or not 0 <= q <= 1:
+    if not is_number(q) or not 0 <= q <= 1:
         raise ParameterError(f"a quantile is a number from 0 to 1, not {q!r}")
     exact = Fraction(str(float(q)))
     if exact.denominator > _MAX_DENOMINATOR:
@@ -154,33 +154,47 @@ def find(
     """
     if method not in get_args(Method):
         raise ParameterError(f'method is "shares" or "counts", not {method!r}')
-    search = _Search(ask, column, by, [rank for several in ranks.values() for rank in several])
-    found = search.by_shares(engine) if method == "shares" else search.by_counts()
+    check_engine(engine)
+    check_column("column", column)
+    if by is not None:
+        check_column("by", by)
+    search = _Search(ask, column, by, list(ranks.values()))
+    twice = search.by_shares(engine) if method == "shares" else search.by_counts()
     grid = ask.schema.grid(column)
-    values = []
-    for row in found:
-        rest: list[int | None] = list(row)
-        mine: list[float | int | None] = []
-        for several in ranks.values():
-            taken, rest = rest[: len(several)], rest[len(several) :]
-            if taken[0] is None:
-                mine.append(None)
-            elif len(taken) == 2:
-                mine.append(float(Fraction(sum(t for t in taken if t is not None), 2 * grid.scale)))
-            else:
-                mine.append(grid.decode(taken[0]))
-        values.append(tuple(mine))
+
+    def value(number: int | None, several: tuple[Rank, ...]) -> float | int | None:
+        if number is None:
+            return None
+        if len(several) == 1:
+            return grid.decode(number // 2)
+        return float(Fraction(number, 2 * grid.scale))
+
+    values = tuple(
+        tuple(value(n, several) for n, several in zip(line, ranks.values(), strict=True))
+        for line in twice
+    )
     groups: tuple[Level | None, ...] = (None,) if by is None else ask.schema.levels(by)
-    return Ranks(column, by, tuple(ranks), groups, tuple(values), method, ask.done())
+    return Ranks(column, by, tuple(ranks), groups, values, method, ask.done())
 
 
 class _Search:
-    """A search for several ranks in several groups at once."""
+    """A search for several ranks in several groups at once.
 
-    def __init__(self, ask: Inquiry, column: str, by: str | None, ranks: Sequence[Rank]) -> None:
+    Both ways return for each group twice each value, or the sum of two ranks; None without rows.
+    """
+
+    def __init__(
+        self, ask: Inquiry, column: str, by: str | None, values: Sequence[tuple[Rank, ...]]
+    ) -> None:
         self.ask = ask
         self.column = column
-        self.ranks = ranks
+        self.ranks = ranks = [rank for several in values for rank in several]
+        # Which ranks make a value, and how often.
+        self.weights = np.zeros((len(ranks), len(values)), np.int64)
+        place = 0
+        for which, several in enumerate(values):
+            self.weights[place : place + len(several), which] = 2 // len(several)
+            place += len(several)
         self.limit = ask.schema.grid(column).limit
         self.bits = (2 * self.limit).bit_length()
         if self.bits > _MAX_BITS:
@@ -232,9 +246,9 @@ class _Search:
             }
             below = np.array(self._sum(labels, parts)).reshape(found.shape)
             found += (below * self._times < np.array(enough)).astype(np.int64) << bit
+        twice = (found - self.limit) @ self.weights
         return [
-            [int(v) - self.limit if n else None for v in line]
-            for n, line in zip(totals, found, strict=True)
+            [int(v) if n else None for v in line] for n, line in zip(totals, twice, strict=True)
         ]
 
     def _sum(self, labels: list[str], parts: dict[str, list[int]]) -> list[int]:
@@ -243,16 +257,18 @@ class _Search:
 
     def by_shares(self, engine: Engine) -> list[list[int | None]]:
         """Search on shares: two comparisons, one after the other, for each bit."""
-        most = self.ask.schema.most_rows()
-        run = computation(self.ask, engine)
         sites, groups = self.ask.sites, len(self.cells)
+        most = padded_rows(self.ask, groups)
         beyond = 1 << self.bits  # what fills up is below no candidate
+        filled = {}
+        for site in sites:
+            filled[site] = np.full((groups, most), beyond, np.int64)
+            for line, rows in zip(filled[site], self.rows[site], strict=True):
+                line[: rows.size] = rows
+        run = computation(self.ask, engine)
         parts, numbers = [], []
         for site in sites:
-            padded = np.full((groups, most), beyond, np.int64)
-            for line, rows in zip(padded, self.rows[site], strict=True):
-                line[: rows.size] = rows
-            parts.append(run.share(site, padded.reshape(-1), bound=beyond))
+            parts.append(run.share(site, filled[site].reshape(-1), bound=beyond))
             counts = np.array([rows.size for rows in self.rows[site]])
             numbers.append(run.share(site, counts, bound=most))
         total = sum(numbers[1:], numbers[0])[:, None]
@@ -265,7 +281,8 @@ class _Search:
             candidates = (found + (1 << bit)).within(beyond)
             below = _below(table, candidates) * self._times
             found = found + (below < enough) * (1 << bit)
-        opened = (found.within(beyond) - self.limit).reveal(to=sites)
+        # The mean of the middle two is made before it is opened: neither of them is.
+        opened = ((found.within(beyond) - self.limit) @ self.weights).reveal(to=sites)
         empty = (total[:, 0] == 0).reveal(to=sites)
         return [
             [None if none else int(v) for v in line]

@@ -14,15 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp import wire
+from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, RangeError
 from securecomp.sharing import concatenate, sigmoid
 from securecomp.sharing.functions import SIGMOID_ERROR
 from securecomp.statistics.analysis import Analysis, Grid
-from securecomp.statistics.hidden import Engine, computation
+from securecomp.statistics.hidden import Engine, check_engine, computation, padded_rows
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import kept_rows
 from securecomp.statistics.results import Run
-from securecomp.statistics.tables import Mask
+from securecomp.statistics.tables import Mask, check_column
 
 _BITS = 20
 _ROOM = 1 << 18  # of the sum of the weights' bounds: 2^58 units, which can be truncated
@@ -95,25 +96,30 @@ def score(
     engine: Engine,
 ) -> Scores:
     """Score the sites' rows; arguments as `Study.scores` has them."""
+    if not isinstance(weights, Mapping) or not weights:
+        raise ParameterError("weights: name at least one column, and its coefficient")
     columns = tuple(weights)
-    if not columns:
-        raise ParameterError("weights: name at least one column")
+    for column in columns:
+        check_column("weights: a key", column)
     wire.check_name(owner)
     if owner in ask.sites:
         raise ParameterError(f"{owner!r} is a site; give the model's owner another name")
-    given = (*weights.values(), intercept)
-    if any(isinstance(v, bool) or not isinstance(v, int | float | np.number) for v in given):
-        raise ParameterError("weights are numbers, one a column")
-    numbers = np.array(given, np.float64)
-    if not np.isfinite(numbers).all():
-        raise RangeError("a weight is NaN or infinite; correct it")
+    if not isinstance(labels, bool):
+        raise ParameterError(f"labels is True or False, not {labels!r}")
+    check_engine(engine)
     grids = [ask.schema.grid(column) for column in columns]
-    scales = np.array([float(grid.bound) or 1.0 for grid in grids] + [1.0])
-    scaled = numbers * scales
+    scales = np.array([_float(grid.bound, "a column's bound") or 1.0 for grid in grids] + [1.0])
+    given = (*weights.values(), intercept)
+    with np.errstate(over="ignore"):
+        scaled = np.array([_float(v, "a weight") for v in given]) * scales
+    largest = float(np.abs(scaled).max())
+    if not math.isfinite(largest):
+        raise RangeError(f"{owner}: a weight times its column's bound is beyond any float")
     if weight_bound is None:
-        weight_bound = 2.0 ** math.ceil(math.log2(max(1.0, np.abs(scaled).max())))
+        weight_bound = max(1.0, 2.0 ** math.frexp(largest)[1])  # a power of two above it
         ask.schema.from_data["bound of the weights"] = f"{weight_bound:g}"
-    if not np.abs(scaled).max() <= weight_bound:
+    weight_bound = _float(weight_bound, "weight_bound")
+    if not largest <= weight_bound:
         raise RangeError(
             f"{owner}: a weight times its column's bound is beyond weight_bound {weight_bound:g}"
         )
@@ -122,12 +128,13 @@ def score(
             f"{scaled.size} weights up to {weight_bound:g} leave no room for exact sums, at most "
             f"{_ROOM:,} together; declare smaller bounds of the columns"
         )
+    most = padded_rows(ask, len(columns) + 1)
     kept: dict[str, Mask] = {}
     rows: dict[str, npt.NDArray[np.float64]] = {}
     for table in ask.tables:
         keep = kept_rows(table, columns, (), ask.missing)
         kept[table.site] = keep
-        rows[table.site] = np.zeros((ask.schema.most_rows(), len(columns)))
+        rows[table.site] = np.zeros((most, len(columns)))
         for place, (column, grid) in enumerate(zip(columns, grids, strict=True)):
             numbers = table.numbers(column).values
             grid.encode(numbers, table.where(column), "row")  # refuses what is beyond the bound
@@ -139,15 +146,38 @@ def score(
     shared = [run.share(site, rows[site].reshape(-1), bound=1, bits=_BITS) for site in ask.sites]
     table_of_all = concatenate(shared).reshape(-1, len(columns))
     logits = table_of_all @ model + start.finer(1 << (2 * _BITS))
-    found = logits >= 0 if labels else sigmoid(logits.truncate(_BITS))
+    scored = logits >= 0 if labels else sigmoid(logits.truncate(_BITS))
+    # What fills a site's rows up has a score too, which would tell the intercept.
+    there = {site: (np.arange(most) < kept[site].sum()).astype(np.int64) for site in ask.sites}
+    flags = concatenate([run.share(site, there[site], bound=1) for site in ask.sites])
+    found = scored * flags
     values: dict[str, npt.NDArray[np.float64]] = {}
-    most = ask.schema.most_rows()
     for place, site in enumerate(ask.sites):
         mine = found[place * most : (place + 1) * most].reveal(to=site)
         values[site] = np.full(kept[site].size, np.nan)
         values[site][kept[site]] = mine[: np.count_nonzero(kept[site])]
     half = 2.0 ** -(_BITS + 1)
-    # Rounded rows and weights; then the floor. The sigmoid's slope is at most 1/4.
+    # Rows and weights, scaled in floats and rounded; then the floor. The sigmoid's slope is at
+    # most 1/4.
     logit_error = half * (len(columns) * (weight_bound + 1 + half) + 1)
+    logit_error += len(columns) * weight_bound * 2.0**-51
     error = logit_error if labels else SIGMOID_ERROR + (logit_error + 2 * half) / 4
     return Scores(columns, labels, values, error, ask.done())
+
+
+def _float(value: Any, what: str) -> float:
+    """Return a number as a float.
+
+    Raises:
+        ParameterError: Not a number.
+        RangeError: NaN, infinite, or beyond any float.
+    """
+    if not is_number(value):
+        raise ParameterError(f"weights are numbers; {what} is {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise RangeError(f"{what} is NaN or infinite, or beyond any float; correct it")
+    return number

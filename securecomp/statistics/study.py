@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from securecomp import sums, wire
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.local import LocalCarrier
@@ -95,9 +97,10 @@ class Study(Analyses):
             sums.protocol(protocol, servers=servers) if isinstance(protocol, str) else protocol
         )
         self.missing: Missing = missing
-        if rows is not None and (isinstance(rows, bool) or not 1 <= rows <= MAX_ROWS):
+        whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
+        if rows is not None and not (whole and 1 <= rows <= MAX_ROWS):
             raise ParameterError(f"rows is a number from 1 to {MAX_ROWS}, not {rows!r}")
-        self.rows = rows
+        self.rows = None if rows is None else int(rows)
         self._carrier = LocalCarrier()
 
     def count(self, *, by: str | None = None) -> Result:

@@ -21,6 +21,16 @@ Level = str | int | bool
 Mask = npt.NDArray[np.bool_]
 
 
+def check_column(what: str, name: Any) -> None:
+    """Refuse what is no column's name.
+
+    Raises:
+        ParameterError: It says for what.
+    """
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        raise ParameterError(f"{what} is a column's name, not {name!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """A numeric column.

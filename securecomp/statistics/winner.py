@@ -8,11 +8,11 @@ import numpy as np
 from securecomp.errors import ParameterError, RangeError
 from securecomp.sharing import argmax, concatenate
 from securecomp.statistics.analysis import Analysis, Grid
-from securecomp.statistics.hidden import Engine, computation
+from securecomp.statistics.hidden import Engine, check_engine, computation
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import PowerSum, Tally, kept_rows
 from securecomp.statistics.results import Run
-from securecomp.statistics.tables import Table
+from securecomp.statistics.tables import Table, check_column
 
 Measured = Literal["mean", "sum", "count"]
 _FINER = 1 << 10
@@ -77,11 +77,15 @@ def find(ask: Inquiry, column: str | None, of: Measured, smallest: bool, engine:
         raise ParameterError(f'of is "mean", "sum" or "count", not {of!r}')
     if (column is None) != (of == "count"):
         raise ParameterError("name a column for a mean or a sum, and None for a count of rows")
-    most = ask.schema.most_rows()
-    bound = most
-    if column is not None:
+    if not isinstance(smallest, bool):
+        raise ParameterError(f"smallest is True or False, not {smallest!r}")
+    check_engine(engine)
+    if column is None:
+        bound = ask.schema.most_rows()
+    else:
+        check_column("column", column)
         limit = ask.schema.grid(column).limit
-        bound = 1 + limit * (_FINER if of == "mean" else most)
+        bound = 1 + limit * (_FINER if of == "mean" else ask.schema.most_rows())
     if bound >= _LARGEST:
         raise RangeError(
             f"column {column!r}: its {of} is too wide to be compared; declare a smaller bound, "

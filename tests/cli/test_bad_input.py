@@ -251,7 +251,7 @@ def test_two_codings(run, write):
 USAGE = {
     "nothing": ([], "Missing argument 'FILES...'"),
     "nothing asked": (["a.csv", "b.csv"], "ask for something: --count, --sum COL, --mean COL, ..."),
-    "an unknown option": (["a.csv", "b.csv", "--median", "x"], "No such option"),
+    "an unknown option": (["a.csv", "b.csv", "--mode", "x"], "No such option"),
     "one column of a crosstab": (["a.csv", "b.csv", "--crosstab", "g"], "requires 2 arguments"),
     "no edges": (
         ["a.csv", "b.csv", "--histogram", "x"],

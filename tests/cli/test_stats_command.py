@@ -285,6 +285,7 @@ class TestJson:
 
     TYPES = {  # noqa: RUF012
         "results": list,
+        "analyses": list,
         "parties": int,
         "sites": list,
         "protocol": str,

@@ -1,5 +1,7 @@
 """Clients share inputs and hear results, and take no part in the steps between."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from replaying import Replay
@@ -227,3 +229,31 @@ def test_rounds_are_counted_in_the_transcript():
     (x * y).reveal(to="north")
     assert carrier.transcript.rounds == 3
     assert run.engine.run.rounds - before == 2
+
+
+@pytest.mark.parametrize("facts", ENGINES.values(), ids=ENGINES)
+def test_messages_in_each_others_place_are_refused(facts):
+    """Who carries messages swaps any two of one route, or brings the first twice."""
+
+    def go(run):
+        x = run.share("north", [1, 2, 3], bound=3)
+        y = run.share("south", [3, 2, 1], bound=3)
+        return ((x * y).sum() < 9, x < y)[1].reveal(to="south").tolist()
+
+    run, carrier = started(facts, "swap")
+    start = len(carrier.record)
+    right = go(run)
+    routes = {}
+    for number, (sender, recipient, _) in enumerate(carrier.record):
+        if number >= start:
+            routes.setdefault((sender, recipient), []).append(number)
+    pairs = [p for numbers in routes.values() for p in pairwise(numbers)]
+    assert pairs
+    for first, second in pairs[:: 1 + len(pairs) // 40]:
+        run, carrier = started(facts, "swap")
+        carrier.tamper = lambda n, data, f=first, s=second, c=carrier: (
+            c.record[f][2] if n == s else data
+        )
+        with pytest.raises(SecureCompError):
+            go(run)
+    assert right == [1, 0, 0]

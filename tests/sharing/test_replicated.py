@@ -272,7 +272,7 @@ def test_the_dealer_may_have_another_name(carrier):
     with pytest.raises(ParameterError, match="'b' is the dealer's name"):
         Lockstep(("a", "b"), carrier, None, "b")
     short = wire.encode_body(Seed(bytes(prg.SEED_BYTES - 1)))
-    (data,) = run.dealer.say(["a"], 0, short, Seed.KIND)
+    (data,) = run.dealer.say(["a"], 99, short, Seed.KIND)
     with pytest.raises(RemoteProtocolError, match="c: its seed has not 32 bytes") as refused:
-        run.parties[0].hear_seed(data, "c", 0)
+        run.parties[0].hear_seed(data, "c", 99)
     assert refused.value.sender == "c"

@@ -280,9 +280,12 @@ def test_a_repeated_message_is_refused(replay, operation):
 
 def test_a_seed_of_another_length_is_refused(ring):
     b = ring.parties[1]
-    (data,) = b.say(["a"], 0, wire.encode_body(Seed(bytes(31))), Seed.KIND)
+    (data,) = b.say(["a"], 1, wire.encode_body(Seed(bytes(31))), Seed.KIND)
     with pytest.raises(RemoteProtocolError, match="32 bytes"):
-        ring.parties[0].accept(data)
+        ring.parties[0].hear_seed(data, "b", 1)
+    (again,) = b.say(["a"], 0, wire.encode_body(Seed(bytes(32))), Seed.KIND)
+    with pytest.raises(RemoteProtocolError, match="said twice"):
+        ring.parties[0].accept(again)
 
 
 def test_secrets_are_dropped_and_neither_copied_nor_shown(ring):

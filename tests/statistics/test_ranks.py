@@ -9,6 +9,7 @@ from sites import Spy, frame, study
 from securecomp import Column, sums
 from securecomp.errors import ParameterError, RangeError
 from securecomp.local import LocalCarrier
+from securecomp.sharing import SharedArray
 
 SITES = [
     frame("pandas", x=[5, -3, 8, 8], g=["a", "b", "a", "b"]),
@@ -163,7 +164,7 @@ def test_more_rows_than_declared_are_refused(monkeypatch):
     assert not declared.run.from_data
 
 
-@pytest.mark.parametrize("rows", [0, -1, True, 1 << 31])
+@pytest.mark.parametrize("rows", [0, -1, True, 1 << 31, 4.0, 4.5, "5"])
 def test_numbers_of_rows_that_are_none(rows):
     with pytest.raises(ParameterError, match="rows is a number from 1"):
         study(*SITES, rows=rows)
@@ -186,6 +187,10 @@ def test_numbers_of_rows_that_are_none(rows):
         (lambda s: s.median("x", by="y"), ParameterError, "there is no column 'y'"),
         (lambda s: s.median("x", method="guess"), ParameterError, '"shares" or "counts"'),
         (lambda s: s.median("x", engine="spdz"), ParameterError, "replicated, dealer, mac"),
+        (lambda s: s.median("x", method="counts", engine="x"), ParameterError, "engine is one"),
+        (lambda s: s.median(["x"]), ParameterError, "column is a column's name"),
+        (lambda s: s.median("x", by=["g"]), ParameterError, "by is a column's name"),
+        (lambda s: s.quantiles("x", [0.0, -0.0]), ParameterError, "each once"),
     ],
 )
 def test_bad_questions(monkeypatch, ask, error, words):
@@ -214,3 +219,33 @@ def test_what_a_machine_reads():
     facts = found.to_json()
     assert facts["values"] == [{"group": "a", "0.5": 8}, {"group": "b", "0.5": -3}]
     assert (facts["method"], facts["column"], facts["by"]) == ("shares", "x", "g")
+
+
+def test_neither_of_the_middle_two_is_opened(monkeypatch):
+    opened = []
+    reveal = SharedArray.reveal
+    monkeypatch.setattr(
+        SharedArray, "reveal", lambda array, to: opened.append(reveal(array, to)) or opened[-1]
+    )
+    assert study(frame("polars", x=[10]), frame("polars", x=[20])).median("x").value == 15
+    assert [found.tolist() for found in opened] == [[[30]], [0]]
+
+
+def test_a_quantile_of_any_type_of_number():
+    sites = study(*SITES)
+    for q in (0.5, np.float64(0.5), np.array(0.5), [0.5], np.array([0.5])):
+        assert sites.quantiles("x", q).value == inverted(POOLED, 0.5)
+    assert sites.quantiles("x", np.int64(1)).value == 100
+    assert set(sites.quantiles("x", [0.501953, 0.501952]).value) == {"0.501953", "0.501952"}
+
+
+def test_rows_that_no_message_holds_are_refused(monkeypatch):
+    spy = Spy(monkeypatch)
+    for ask in (lambda s: s.median("x"), lambda s: s.scores({"x": 1.0})):
+        with pytest.raises(RangeError, match="declare fewer rows, or ask by counts"):
+            ask(study(*SITES, rows=2**31 - 1))
+    assert not spy.carried
+
+
+def test_where_every_site_computes_no_servers_are_trusted_by_default():
+    assert study(*SITES, servers="all").median("x").method == "counts"

@@ -1,0 +1,240 @@
+"""`securecomp stats`: statistics and analyses over files, one a site."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from securecomp import cli_analyses
+from securecomp import cli_values as values
+from securecomp.console import console, plain_errors, status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from securecomp.secagg import Security
+    from securecomp.statistics import Result, Run, Statistic
+    from securecomp.statistics.analysis import Analysis
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--count", is_flag=True, help="Number of rows.")
+@click.option("--sum", "sums", multiple=True, metavar="COL", help="Sum of a column.")
+@click.option("--mean", "means", multiple=True, metavar="COL", help="Mean of a column.")
+@click.option(
+    "--variance", "variances", multiple=True, metavar="COL", help="Sample variance and sd."
+)
+@click.option(
+    "--histogram", "histograms", multiple=True, metavar="COL", help="Counts in bins; see --edges."
+)
+@click.option("--edges", multiple=True, metavar="A,B,C", help="Bin edges of each --histogram.")
+@click.option(
+    "--crosstab", "crosstabs", multiple=True, nargs=2, metavar="ROW COL", help="Cross table."
+)
+@cli_analyses.options
+@click.option("--by", metavar="COL", help="Group every statistic by a column.")
+@click.option(
+    "--protocol", default="sharing", show_default=True, help="sharing, masking or paillier."
+)
+@click.option(
+    "--security",
+    type=click.Choice(["semi-honest", "active"]),
+    help="Masking: against which server.  [default: semi-honest]",
+)
+@click.option("--servers", metavar="N|all", help="Sharing: who computes.  [default: 3]")
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "drop"]),
+    default="error",
+    show_default=True,
+    help="What an empty or NaN cell does: stop, or drop its row.",
+)
+@click.option("--bound", multiple=True, metavar="COL=X", help="Largest absolute value of a column.")
+@click.option("--decimals", multiple=True, metavar="COL=N", help="Decimals of a column.")
+@click.option("--levels", multiple=True, metavar="COL=A,B,C", help="All categories of a column.")
+@click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
+@click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write tables and figures to a page too.",
+)
+def stats(
+    files: tuple[Path, ...],
+    count: bool,
+    sums: tuple[str, ...],
+    means: tuple[str, ...],
+    variances: tuple[str, ...],
+    histograms: tuple[str, ...],
+    edges: tuple[str, ...],
+    crosstabs: tuple[tuple[str, str], ...],
+    by: str | None,
+    protocol: str,
+    security: str | None,
+    servers: str | None,
+    missing: str,
+    bound: tuple[str, ...],
+    decimals: tuple[str, ...],
+    levels: tuple[str, ...],
+    delimiter: str | None,
+    decimal_comma: bool,
+    as_json: bool,
+    html: Path | None,
+    **analyses: Any,
+) -> None:
+    """Statistics over the rows of several sites, one FILE (CSV or Parquet) a site.
+
+    All sites run in this process, and exchange the messages that would cross a network. What is
+    not declared (bounds, decimals, levels) is taken from the data and is public.
+
+    \b
+    Example:
+      securecomp stats north.csv south.csv west.parquet --count --mean los --by ward
+    """  # noqa: D301 - the escape is click's mark for "do not fold"
+    if len(edges) not in (0, 1, len(histograms)) or (histograms and not edges):
+        raise click.UsageError("give --edges once, or once for each --histogram")
+    if edges and not histograms:
+        raise click.UsageError("--edges needs a --histogram")
+    computing = None if servers is None else values.servers(servers)
+    bins = [values.edges(text) for text in edges]
+    bins = bins * len(histograms) if len(bins) == 1 else bins
+    with plain_errors(), status("computing"):
+        from securecomp import sums as protocols
+        from securecomp.statistics import (
+            Count,
+            CrossTable,
+            Histogram,
+            Mean,
+            Study,
+            Sum,
+            Variance,
+        )
+        from securecomp.statistics.files import name_sites, read_table
+
+        wanted: list[Statistic] = [Count(None, by)] if count else []
+        wanted += [Sum(column, by) for column in sums]
+        wanted += [Mean(column, by) for column in means]
+        wanted += [Variance(column, by) for column in variances]
+        wanted += [
+            Histogram(column, by, these) for column, these in zip(histograms, bins, strict=True)
+        ]
+        wanted += [CrossTable(None, by, row, col) for row, col in crosstabs]
+        if not wanted and not cli_analyses.asked(analyses):
+            raise click.UsageError("ask for something: --count, --sum COL, --mean COL, ...")
+        if html is not None:
+            _check_page(html)
+        sites = name_sites(files)
+        study = Study(
+            {
+                name: read_table(path, delimiter=delimiter, decimal_comma=decimal_comma)
+                for name, path in sites.items()
+            },
+            columns=values.columns(
+                values.pairs(bound, "--bound"),
+                values.pairs(decimals, "--decimals"),
+                values.pairs(levels, "--levels"),
+            ),
+            protocol=protocols.protocol(
+                protocol,
+                servers=computing,
+                security=cast("Security | None", security),
+            ),
+            missing="drop" if missing == "drop" else "error",
+            sources={name: str(path) for name, path in sites.items()},
+        )
+        results = study.run(wanted) if wanted else []
+        found = cli_analyses.ask(study, by, analyses)
+        if html is not None:
+            from securecomp.reports import page
+
+            html.write_text(page([*results, *found]), encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps(_report(results, found), allow_nan=False))
+    else:
+        _print(results, found)
+
+
+def _check_page(path: Path) -> None:
+    """Refuse what a page cannot be made for before anything is computed."""
+    from importlib.util import find_spec
+
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}", param_hint="--html")
+    absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if absent:
+        raise click.UsageError(
+            f"--html needs {' and '.join(absent)}: pip install 'securecomp[report]'"
+        )
+
+
+def _report(results: list["Result"], analyses: list["Analysis"]) -> dict[str, Any]:
+    run = results[0].run if results else analyses[0].run
+    return {
+        "results": [row for result in results for row in result.to_json()],
+        "analyses": [{**analysis.to_json(), **_cost(analysis.run)} for analysis in analyses],
+        "parties": len(run.parties),
+        "sites": list(run.parties),
+        **_cost(run),
+    }
+
+
+def _cost(run: "Run") -> dict[str, Any]:
+    return {
+        "protocol": run.protocol,
+        "servers": run.servers,
+        "rounds": run.transcript.rounds,
+        "messages": run.transcript.messages,
+        "bytes_sent": run.transcript.bytes_sent,
+        "seconds": run.seconds,
+        "plaintext_seconds": run.plaintext_seconds,
+        "learned": dict(run.learned),
+        "taken_from_data": dict(run.from_data),
+    }
+
+
+def _print(results: list["Result"], analyses: list["Analysis"]) -> None:
+    screen = console()
+    for result in results:
+        header, cells = result.grid()
+        _table(screen, result.title, header, cells)
+    if results:
+        run = results[0].run
+        _say(screen, run.summary())
+        for party, what in run.learned.items():
+            _say(screen, f"each {party} learned: {what}")
+        if run.from_data:
+            facts = "; ".join(f"{name}: {value}" for name, value in run.from_data.items())
+            _say(screen, f"public, taken from the data: {facts}")
+    for analysis in analyses:
+        title = analysis.title
+        for grid in analysis.grids():
+            _table(
+                screen, f"{title}: {grid.title}" if grid.title else title, grid.header, grid.rows
+            )
+        for note in analysis.notes():
+            _say(screen, note)
+
+
+def _say(screen: "Console", text: str) -> None:
+    screen.print(text, soft_wrap=True, markup=False)
+
+
+def _table(
+    screen: "Console", title: str, header: Sequence[str], cells: Sequence[Sequence[str]]
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    # The data are text, not rich's markup; and a title is not folded to its table's width.
+    screen.print(Text(title, style="bold"), soft_wrap=True)
+    table = Table()
+    for name in header:
+        table.add_column(Text(name), justify="right")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    screen.print(table)

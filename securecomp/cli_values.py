@@ -1,0 +1,76 @@
+"""What options say, read: columns, levels, numbers. Errors name the option."""
+
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from securecomp.statistics import Column
+
+
+def pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
+    """Return COL=VALUE arguments by column."""
+    found: dict[str, str] = {}
+    for value in values:
+        column, separator, rest = value.partition("=")
+        if not separator or not column or not rest:
+            raise click.BadParameter(f"expected COL=VALUE, got {value!r}", param_hint=option)
+        if column in found:
+            raise click.BadParameter(f"{column!r} is given twice", param_hint=option)
+        found[column] = rest
+    return found
+
+
+def levels(text: str) -> list[str | int]:
+    """Return categories: integers if all are."""
+    cells: list[str] = [cell.strip() for cell in text.split(",")]
+    try:
+        return [int(cell) for cell in cells]
+    except ValueError:
+        return list(cells)
+
+
+def servers(text: str) -> int | Literal["all"]:
+    """Return a number of servers, or "all"."""
+    if text == "all":
+        return "all"
+    if not text.isdecimal():
+        raise click.BadParameter(f'a number or "all", not {text!r}', param_hint="--servers")
+    if len(text) > 6:
+        raise click.BadParameter("at most 1000 servers", param_hint="--servers")
+    return int(text)
+
+
+def edges(text: str) -> tuple[float, ...]:
+    """Return numbers with commas between them."""
+    try:
+        return tuple(float(edge) for edge in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"expected numbers with commas between them, got {text!r}", param_hint="--edges"
+        ) from None
+
+
+def columns(
+    bounds: dict[str, str], decimals: dict[str, str], categories: dict[str, str]
+) -> dict[str, "Column"]:
+    """Return what is declared about columns."""
+    from decimal import Decimal, InvalidOperation
+
+    from securecomp.statistics import Column
+
+    declared = {}
+    for name in {**bounds, **decimals, **categories}:
+        try:
+            bound = Decimal(bounds[name]) if name in bounds else None
+        except InvalidOperation:
+            raise click.BadParameter(f"{name}: expected a number", param_hint="--bound") from None
+        try:
+            places = int(decimals[name]) if name in decimals else None
+        except ValueError:
+            raise click.BadParameter(
+                f"{name}: expected an integer", param_hint="--decimals"
+            ) from None
+        found = levels(categories[name]) if name in categories else None
+        declared[name] = Column(bound=bound, decimals=places, levels=found)
+    return declared

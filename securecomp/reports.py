@@ -1,0 +1,115 @@
+"""Results as one HTML page: tables and figures beside what was revealed and what it cost.
+
+The page needs nothing else: no script, no font, no network. Needs jinja2 and matplotlib
+(`pip install 'securecomp[report]'`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from securecomp.drawing import svg
+from securecomp.errors import BackendUnavailableError
+from securecomp.statistics.analysis import Analysis, Grid, Plot
+from securecomp.statistics.definitions import Histogram
+from securecomp.statistics.results import Result, Run
+
+Answer = Result | Analysis
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One answer, as the page shows it."""
+
+    title: str
+    grids: Sequence[Grid]
+    figures: Sequence[tuple[str, str]]
+    remarks: Sequence[str]
+
+
+def page(answers: Sequence[Answer], title: str = "What the sites computed together") -> str:
+    """Return a self-contained page.
+
+    Args:
+        answers: Results of a study, in order.
+        title: The page's heading.
+
+    Raises:
+        BackendUnavailableError: jinja2 or matplotlib is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError as error:
+        raise BackendUnavailableError(
+            "a page needs jinja2; pip install 'securecomp[report]'"
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("securecomp"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    runs = list({id(answer.run): answer.run for answer in answers}.values())
+    return environment.get_template("report.html").render(
+        title=title,
+        sections=[_section(answer) for answer in answers],
+        sites=runs[0].parties if runs else (),
+        learned=_learned(runs),
+        facts={name: fact for run in runs for name, fact in run.from_data.items()},
+        opened=list(dict.fromkeys(name for run in runs for name in run.opened)),
+        costs=[_cost(run) for run in runs],
+    )
+
+
+def _section(answer: Answer) -> Section:
+    if isinstance(answer, Analysis):
+        grids, plots, remarks = answer.grids(), answer.plots(), answer.remarks()
+    else:
+        header, cells = answer.grid()
+        grids = [Grid("", tuple(header), tuple(map(tuple, cells)))]
+        plots, remarks = _bars(answer), []
+    return Section(answer.title, grids, [(plot.title, svg(plot)) for plot in plots], remarks)
+
+
+def _bars(result: Result) -> list[Plot]:
+    """Return a histogram's figure."""
+    statistic = result.statistic
+    if not isinstance(statistic, Histogram):
+        return []
+    series = {}
+    for row in result.rows:
+        counts = [0 if n is None else n for n in row["value"]]
+        ends = {"from": row["edges"][:-1], "to": row["edges"][1:], "count": counts}
+        name = "rows" if statistic.by is None else f"{statistic.by}={row['group']}"
+        series[name] = ends
+    return [Plot("bars", result.title, str(statistic.column), "rows", series)]
+
+
+def _learned(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
+    """Return who learned what; by which protocol, where parties of one name differ in it."""
+    found: dict[tuple[str, str], str] = {}
+    for run in runs:
+        for pair in run.learned.items():
+            found.setdefault(pair, run.protocol)
+    parties = [party for party, _ in found]
+    return [
+        (party, protocol if parties.count(party) > 1 else "", what)
+        for (party, what), protocol in found.items()
+    ]
+
+
+def _cost(run: Run) -> dict[str, Any]:
+    transcript = run.transcript
+    most = max((transcript.sent[name] for name in run.parties), default=0)
+    return {
+        "protocol": run.protocol,
+        "sums": run.sums,
+        "rounds": f"{transcript.rounds:,}",
+        "messages": f"{transcript.messages:,}",
+        "bytes": f"{most:,}",
+        "seconds": f"{run.seconds * 1e3:,.1f} ms",
+        "plain": (
+            "-" if run.plaintext_seconds is None else f"{run.plaintext_seconds * 1e3:,.2f} ms"
+        ),
+    }

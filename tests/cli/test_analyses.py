@@ -1,0 +1,139 @@
+"""Analyses on the command line: tables, the JSON object, and the page."""
+
+import importlib.util
+import re
+import statistics
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+NORTH = "los,ward,died\n4,a,0\n9,b,1\n2,a,0\n"
+SOUTH = "los,ward,died\n7,b,0\n30,b,1\n"
+LOS = [4, 9, 2, 7, 30]
+
+
+@pytest.fixture
+def files(write):
+    return [write("north.csv", NORTH), write("south.csv", SOUTH)]
+
+
+class Page(HTMLParser):
+    """The tags of a page, checked for being closed, and what would load something."""
+
+    VOID = ("meta", "br", "use", "path")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen, self.loads = [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.loads += [
+            v for k, v in attrs if k in ("src", "href", "xlink:href") and not v.startswith("#")
+        ]
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_medians_beside_sums(stats, files):
+    report = stats(*files, "--count", "--median", "los", "--quantiles", "los", "--q", "0.5,1")
+    assert report["results"][0]["value"] == 5
+    median, quantiles = report["analyses"]
+    assert median["values"] == [{"median": statistics.median(LOS)}]
+    assert quantiles["values"] == [{"0.5": 7, "1": 30}]
+    assert median["method"] == "shares"
+    assert median["opened"] == []
+    assert "two of the 3 together" in median["learned"]["server"]
+
+
+@pytest.mark.parametrize("protocol", ["sharing", "paillier"])
+def test_by_counts(stats, files, protocol):
+    report = stats(
+        *files, "--median", "los", "--by", "ward", "--method", "counts", "--protocol", protocol
+    )
+    assert report["protocol"] == protocol
+    assert report["analyses"][0]["values"] == [
+        {"group": "a", "median": 3},
+        {"group": "b", "median": 9},
+    ]
+    assert "rows with los ward=a" in report["analyses"][0]["opened"]
+
+
+def test_extremes_and_the_winner(run, files):
+    result = run("stats", *files, "--extremes", "los", "--winner", "los", "--engine", "dealer")
+    assert (result.exit_code, result.stderr) == (0, "")
+    for words in ("minimum", "maximum", "30", "site with the largest mean of los", "south"):
+        assert words in result.stdout
+    assert max(map(len, result.stdout.splitlines()[:6])) <= 100
+
+
+def test_a_page(run, files, folder):
+    arguments = ["--histogram", "los", "--edges", "0,5,40", "--median", "los", "--html", "r.html"]
+    result = run("stats", *files, *arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    text = Path("r.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.seen.count("svg") == 1
+    assert page.loads == []
+    assert "script" not in page.seen
+    for words in ("histogram of los", "median of los", "What was revealed", "What it cost"):
+        assert words in text
+    assert "currentColor" in text
+    assert "#010203" not in text
+
+
+def test_names_cannot_write_into_the_page(run, write, folder):
+    name = "<script>alert(1)</script>&$x_1$"
+    table = f'"{name}"\n4\n9\n'
+    files = [write("north.csv", table), write("south.csv", table)]
+    result = run("stats", *files, "--histogram", name, "--edges", "0,5,9", "--html", "r.html")
+    assert (result.exit_code, result.stderr) == (0, "")
+    text = Path("r.html").read_text(encoding="utf-8")
+    assert "script" not in Page(text).seen
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+def test_the_same_page_twice(run, files, folder):
+    """But for times, a page says the same: no date, no random ids."""
+
+    def made():
+        run("stats", *files, "--histogram", "los", "--edges", "0,5,40", "--html", "r.html")
+        return re.sub(r"[\d.,]+ ms", "# ms", Path("r.html").read_text(encoding="utf-8"))
+
+    assert made() == made()
+
+
+def test_a_page_that_cannot_be_is_refused_before_anything_is_computed(
+    run, files, made, monkeypatch
+):
+    result = run("stats", *files, "--count", "--html", "none/r.html")
+    assert (result.exit_code, made) == (2, [])
+    assert "there is no folder none" in result.stderr
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    result = run("stats", *files, "--count", "--html", "r.html")
+    assert (result.exit_code, made) == (2, [])
+    assert "--html needs jinja2 and matplotlib: pip install 'securecomp[report]'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--quantiles", "los", "--q", "a"], "expected numbers with commas"),
+        (["--quantiles", "los", "--q", "2"], "from 0 to 1"),
+        (["--median", "age"], "there is no column 'age'"),
+        (["--median", "ward"], "column 'ward'"),
+        (["--median", "los", "--engine", "slow"], "'slow' is not one of"),
+    ],
+)
+def test_bad_questions(run, files, made, arguments, words):
+    result = run("stats", *files, *arguments)
+    assert result.exit_code in (1, 2)
+    assert words in result.stderr
+    assert made == []
