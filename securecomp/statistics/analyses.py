@@ -3,10 +3,11 @@
 Each begins an inquiry and hands it to the module that knows the analysis.
 """
 
+from securecomp.statistics.classical import Classical
 from securecomp.statistics.inquiry import Inquiry
 
 
-class Analyses:
+class Analyses(Classical):
     """The analyses of a study; `Study` inherits them."""
 
     def inquiry(self) -> Inquiry:
