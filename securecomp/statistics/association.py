@@ -50,7 +50,7 @@ class Covariance(Analysis):
     @property
     def title(self) -> str:
         """The question in words."""
-        return f"covariance of {', '.join(self.columns)}, {self.n:,} rows"
+        return f"covariance of {_listed(self.columns)}, {self.n:,} rows"
 
     def grids(self) -> list[Grid]:
         """Return the matrix."""
@@ -92,7 +92,7 @@ class Correlation(Analysis):
     @property
     def title(self) -> str:
         """The question in words."""
-        return f"correlation of {', '.join(self.columns)}, {self.n:,} rows"
+        return f"correlation of {_listed(self.columns)}, {self.n:,} rows"
 
     def grids(self) -> list[Grid]:
         """Return the matrix, and each pair with its interval and p value."""
@@ -154,7 +154,7 @@ class Standardisation(Analysis):
     @property
     def title(self) -> str:
         """The question in words."""
-        return f"standardisation of {', '.join(self.columns)}"
+        return f"standardisation of {_listed(self.columns)}"
 
     def grids(self) -> list[Grid]:
         """Return a line for each column."""
@@ -282,6 +282,11 @@ def standardisation(ask: Inquiry, columns: Sequence[str], ddof: int = 1) -> Stan
 def _enough(n: int, least: int, what: str) -> None:
     if n < least:
         raise ThresholdError(least, n, f"{what}: there are too few complete rows over all sites")
+
+
+def _listed(columns: Sequence[str]) -> str:
+    text = ", ".join(columns)
+    return text if len(text) <= 60 else f"{len(columns)} columns"
 
 
 def _square(

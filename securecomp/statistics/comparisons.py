@@ -63,7 +63,7 @@ class TTest(Analysis):
         kind: "Welch's t test", "Student's t test", "one-sample t test", "paired t test".
         column: What is compared.
         samples: The samples; a paired test has both columns and their difference.
-        difference: The first mean minus the second (or minus mu), minus nothing else.
+        difference: The first mean minus the second; with one sample its mean.
         bse: Its standard error.
         statistic: t.
         df: Degrees of freedom; Welch's need not be whole.
@@ -161,9 +161,9 @@ class TTest(Analysis):
     def remarks(self) -> list[str]:
         """Return what is tested, where it is not the usual."""
         first = self.samples[0].name
-        what = f"difference, {first} minus {self.samples[1].name}" if self.samples[1:] else "mean"
+        what = f"difference {first} minus {self.samples[1].name}" if self.samples[1:] else "mean"
         than = {"two-sided": "is not", "less": "is less than", "greater": "is greater than"}
-        return [f"the alternative: the {what}, {than[self.alternative]} {self.mu:g}"]
+        return [f"the alternative: the {what} {than[self.alternative]} {self.mu:g}"]
 
 
 def t_test(

@@ -163,8 +163,8 @@ def distinct(
         {
             "hospital": "what is reported here, and what that implies beside its own data",
             _ANALYST: "which cells of the bitmap are marked by any site, and the sum of the sites' "
-            "own numbers; without the sites' key it cannot tell whose cells they are; together with "
-            "one site it could: whether an identifier's cell is marked anywhere",
+            "own numbers; without the sites' key it cannot tell whose cells they are; together "
+            "with a site it could: whether an identifier's cell is marked anywhere",
             **_hears_too(ask),
         }
     )
@@ -296,5 +296,5 @@ def _hears_too(ask: Inquiry) -> dict[str, str]:
     return {
         party: f"as the {_ANALYST}: {what}"
         for party, what in learned.items()
-        if what.startswith("the result")
+        if party != "hospital" and what.startswith("the result")
     }

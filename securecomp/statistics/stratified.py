@@ -3,6 +3,9 @@
 The strata may be the sites themselves. Then every site computes its own terms, and only their
 totals over the sites are opened: no site's 2 x 2 table, and not the sum of the tables either.
 
+Fine totals of few small sites say more than the effect: with three sites, one of them could search
+for tables of the other two that give the totals.
+
 Sources: Mantel and Haenszel, J. Natl. Cancer Inst. 22 (1959) 719-748; Robins, Breslow and
 Greenland, Biometrics 42 (1986) 311-323, for the odds ratio's variance; Greenland and Robins,
 Biometrics 41 (1985) 55-68, for the relative risk's; Breslow and Day, Statistical Methods in Cancer
@@ -37,7 +40,8 @@ from securecomp.statistics.tails import (
 
 Effect = Literal["odds ratio", "relative risk"]
 Table = tuple[tuple[int, int], tuple[int, int]]
-_BITS = 50
+_BITS = 40
+"""The terms' grid: far finer than a standard error, and no finer than that needs."""
 _ODDS = (
     "ad/n",
     "bc/n",
