@@ -15,7 +15,7 @@ from securecomp.errors import RangeError, ThresholdError
 from securecomp.statistics.analysis import Analysis, Grid
 from securecomp.statistics.comparisons import Sample
 from securecomp.statistics.inquiry import Inquiry
-from securecomp.statistics.moments import Moments, chosen_levels, group_moments
+from securecomp.statistics.moments import Moments, chosen_levels, group_moments, two_columns
 from securecomp.statistics.results import Backend, Run, data_frame, show
 from securecomp.statistics.tables import Level
 from securecomp.statistics.tails import f_pvalue, number, root, show_p
@@ -141,6 +141,7 @@ def anova(
     equal_variance: bool = True,
 ) -> Anova:
     """Compare means; by one sum of rows, sums and sums of squares. See `Study.anova`."""
+    two_columns(column, by, "anova")
     chosen = chosen_levels(ask, by, groups, "anova")
     if len(chosen) < 2:
         raise ThresholdError(2, len(chosen), f"anova: groups of {by!r}")

@@ -20,7 +20,13 @@ from securecomp.statistics.adding import Block
 from securecomp.statistics.analysis import Analysis, Grid, Plot
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import kept_rows
-from securecomp.statistics.moments import Moments, chosen_levels, group_moments, two_columns
+from securecomp.statistics.moments import (
+    Moments,
+    check_columns,
+    chosen_levels,
+    group_moments,
+    two_columns,
+)
 from securecomp.statistics.powersums import power_sums
 from securecomp.statistics.results import Backend, Run, data_frame, show
 from securecomp.statistics.schema import MAX_ROWS
@@ -75,7 +81,7 @@ class TTest(Analysis):
         mu: The difference that is tested.
         cohen_d: The difference from mu in standard deviations: pooled ones of two groups, else
             the sample's (of paired ones, of the differences).
-        hedges_g: The same without its bias in small samples.
+        hedges_g: The same without its bias in small samples; NaN with one degree of freedom.
         run: What it took.
     """
 
@@ -134,7 +140,7 @@ class TTest(Analysis):
             "alternative": self.alternative,
             "mu": self.mu,
             "cohen_d": self.cohen_d,
-            "hedges_g": self.hedges_g,
+            "hedges_g": None if math.isnan(self.hedges_g) else self.hedges_g,
         }
 
     def conf_int(self) -> tuple[float, float]:
@@ -179,6 +185,7 @@ def t_test(
     confidence: float = 0.95,
 ) -> TTest:
     """Test means; by one sum of rows, sums and sums of squares. See `Study.t_test`."""
+    check_columns((column, *([] if by is None else [by])), 1, "t_test")
     check_alternative(alternative)
     asked = _Asked(column, _exact(mu), alternative, check_confidence(confidence))
     if by is not None and paired is not None:

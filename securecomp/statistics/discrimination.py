@@ -47,10 +47,11 @@ class Discrimination(Analysis):
             scores higher than a control.
         auc_low: The true area is at least this, whatever the scores within the bins.
         auc_high: And at most this.
-        bse: Standard error of `auc` by DeLong, with the bins as scores.
+        bse: Standard error of `auc` by DeLong, with the bins as scores; NaN with a single case or
+            control.
         bse_hanley: By Hanley and McNeil, from the area alone.
-        low: Lower end of the confidence interval by DeLong's error, not below 0.
-        high: Upper end, not above 1.
+        low: Lower end of the confidence interval by DeLong's error, not below 0; 0 without one.
+        high: Upper end, not above 1; 1 without one.
         confidence: Of the interval.
         run: What it took.
     """
@@ -136,11 +137,12 @@ class Discrimination(Analysis):
 
     def facts(self) -> dict[str, Any]:
         """Return all numbers by name."""
-        names = ("score", "outcome", "event", "auc", "auc_low", "auc_high", "bse", "bse_hanley")
+        names = ("score", "outcome", "event", "auc", "auc_low", "auc_high", "bse_hanley")
         more = ("low", "high", "confidence", "youden")
         lists = ("edges", "cases", "controls", "sensitivity", "specificity")
         return {
             **{name: getattr(self, name) for name in (*names, *more)},
+            "bse": None if math.isnan(self.bse) else self.bse,
             **{name: list(getattr(self, name)) for name in lists},
         }
 
@@ -211,7 +213,8 @@ def roc_auc(
             raise ThresholdError(1, 0, f"roc_auc: rows {who} {outcome}={event} over all sites")
     low, high = _bounds(cases, controls)
     auc = (low + high) / 2
-    bse, margin = _delong(cases, controls), half_width(confidence)
+    bse = _delong(cases, controls)
+    margin = 1.0 if math.isnan(bse) else half_width(confidence) * bse
     return Discrimination(
         score=score,
         outcome=outcome,
@@ -224,8 +227,8 @@ def roc_auc(
         auc_high=float(high),
         bse=bse,
         bse_hanley=_hanley(auc, sum(cases), sum(controls)),
-        low=max(0.0, float(auc) - margin * bse),
-        high=min(1.0, float(auc) + margin * bse),
+        low=max(0.0, float(auc) - margin),
+        high=min(1.0, float(auc) + margin),
         confidence=confidence,
         run=ask.done(),
     )

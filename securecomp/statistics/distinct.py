@@ -288,6 +288,8 @@ def _check_kinds(ask: Inquiry, columns: Sequence[str]) -> None:
                 f"column {column!r} identifies patients by different kinds of values ({where}); "
                 "write them all as text, in one form"
             )
+        found = next((_KINDS[kind] for kind in kinds), "none")
+        ask.schema.from_data[f"kind of {column}"] = found
 
 
 def _hears_too(ask: Inquiry) -> dict[str, str]:

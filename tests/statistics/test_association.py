@@ -129,9 +129,9 @@ def test_three_rows_have_no_interval():
 
 def test_a_constant_column_is_named():
     rows = pd.DataFrame({"x": [1, 2, 4], "ward": [5, 5, 5]})
-    with pytest.raises(RangeError, match="column 'ward' is constant, .*; leave it out"):
+    with pytest.raises(RangeError, match=r"column 'ward' is constant, .*; leave it out"):
         study(*cut(rows)).correlation(["x", "ward"])
-    with pytest.raises(RangeError, match="column 'ward' is constant, .*; leave it out"):
+    with pytest.raises(RangeError, match=r"column 'ward' is constant, .*; leave it out"):
         study(*cut(rows)).standardisation(["x", "ward"])
     assert study(*cut(rows)).covariance(["x", "ward"]).values[1].tolist() == [0, 0]
 

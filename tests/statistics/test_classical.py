@@ -162,7 +162,9 @@ def refused(name, bad, monkeypatch):
 def test_an_infinite_number(name, monkeypatch):
     error = refused(name, spoilt(QUESTIONS[name][1], float("inf")), monkeypatch)
     assert type(error) is RangeError
-    assert f"west: column '{QUESTIONS[name][1]}': row 2 is NaN or infinite; correct it" in str(error)
+    assert f"west: column '{QUESTIONS[name][1]}': row 2 is NaN or infinite; correct it" in str(
+        error
+    )
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -147,6 +147,8 @@ def rows_of(groups):
         ({"by": "g", "paired": "y"}, ParameterError, "groups .* or a second column .*, not both"),
         ({"paired": "x"}, ParameterError, "t_test, paired: column 'x' is named twice"),
         ({"equal_variance": True}, ParameterError, "equal_variance is for two groups"),
+        ({"by": ["g"]}, ParameterError, r"t_test: a column is a name, not \['g'\]"),
+        ({"by": "x"}, ParameterError, "t_test: column 'x' is named twice"),
         ({"mu": "0"}, ParameterError, "mu is a finite number, not '0'"),
         ({"mu": float("nan")}, ParameterError, "mu is a finite number"),
         ({"mu": True}, ParameterError, "mu is a number"),
@@ -168,8 +170,8 @@ def test_too_few_rows():
         study(rows[:1], rows[1:]).t_test("x", by="g")
     with pytest.raises(ThresholdError, match="t_test: x has too few rows"):
         study(rows[:1], rows[:0]).t_test("x")
-    with pytest.raises(ThresholdError, match="anova: g=c has too few rows .*; leave it out"):
-        columns = {"g": Column(levels=["a", "b", "c"])}
+    columns = {"g": Column(levels=["a", "b", "c"])}
+    with pytest.raises(ThresholdError, match=r"anova: g=c has too few rows .*; leave it out"):
         study(rows[:1], rows[1:], columns=columns).anova("x", "g")
     with pytest.raises(ThresholdError, match="anova: g=a has too few rows"):
         study(rows[:1], rows[1:]).anova("x", "g", equal_variance=False)
@@ -183,6 +185,7 @@ def test_two_rows_have_no_unbiased_effect():
     rows = pd.DataFrame({"x": [1, 2]})
     found = study(rows[:1], rows[1:]).t_test("x")
     assert math.isnan(found.hedges_g)
+    assert found.facts()["hedges_g"] is None
     assert found.cohen_d == pytest.approx(1.5 / 0.5**0.5)
 
 
@@ -241,7 +244,7 @@ def test_welchs_anova(stays, hospitals, groups):
 def test_anova_of_what_does_not_vary():
     rows = rows_of({"a": [1, 2, 5], "b": [4, 4, 4], "c": [6, 6, 6]})
     asked = study(rows[:4], rows[4:])
-    with pytest.raises(RangeError, match="g=b does not vary, .*; leave it out with groups"):
+    with pytest.raises(RangeError, match=r"g=b does not vary, .*; leave it out with groups"):
         asked.anova("x", "g", equal_variance=False)
     with pytest.raises(RangeError, match="does not vary within the groups"):
         asked.anova("x", "g", groups=["b", "c"])

@@ -15,6 +15,8 @@ from sites import frame, study
 from statsmodels.stats.contingency_tables import Table2x2
 from statsmodels.stats.proportion import (
     confint_proportions_2indep,
+)
+from statsmodels.stats.proportion import (
     test_proportions_2indep as proportions_test,
 )
 
@@ -75,7 +77,7 @@ def test_any_table(cells):
     table = np.array(cells).reshape(2, 2)
     asked = rows_of(table.tolist())
     if 0 in [*table.sum(0), *table.sum(1)]:
-        with pytest.raises(ThresholdError, match="levels of '[gh]' that occur over all sites"):
+        with pytest.raises(ThresholdError, match=r"levels of '[gh]' that occur over all sites"):
             asked.chi_square("g", "h")
     else:
         known = stats.chi2_contingency(table)
@@ -210,7 +212,7 @@ NAMED = {"exposed": "a", "event": "u"}
 @pytest.mark.parametrize("table", [[[0, 5], [3, 4]], [[2, 0], [3, 4]], [[2, 5], [0, 4]]])
 def test_zero_cells(table):
     asked = rows_of(table)
-    with pytest.raises(RangeError, match="odds_ratio: a count of the table is 0, .* haldane=True"):
+    with pytest.raises(RangeError, match=r"odds_ratio: a count of the table is 0, .* haldane=True"):
         asked.odds_ratio("g", "h", **NAMED)
     known = Table2x2(np.array(table) + 0.5)  # of statsmodels' own, only zeros become 0.5
     found = asked.odds_ratio("g", "h", haldane=True, **NAMED)
@@ -263,3 +265,9 @@ def test_missing_values_and_columns_in_another_order():
     (plot,) = found.plots()
     assert (plot.reference, plot.logarithmic) == (1, True)
     assert asked.risk_difference("g", "h", **NAMED).plots()[0].reference == 0
+
+
+def test_columns_that_are_named_as_the_frames():
+    rows = pd.DataFrame({"count": ["a", "b", "b"], "expected": ["u", "u", "v"]})
+    frame_ = study(rows[:1], rows[1:]).chi_square("count", "expected").to_frame("pandas")
+    assert frame_.columns.tolist() == ["count", "expected", "count_", "expected_"]

@@ -97,7 +97,7 @@ def test_the_curve(scored):
     assert found.to_frame("pandas")["threshold"].tolist() == list(found.edges)
     assert json.loads(json.dumps(found.to_json()))["youden"] == found.youden
     assert "(Youden)" in str(found)
-    with pytest.raises(ParameterError, match="0.51 is not an edge of the bins; the nearest is 0.5"):
+    with pytest.raises(ParameterError, match=r"0\.51 is not an edge .*; the nearest is 0\.5"):
         found.at(0.51)
 
 
@@ -137,6 +137,8 @@ def test_the_event_may_be_the_first_level(scored):
 def test_one_case_has_no_error_by_delong():
     found = asked([0.1, 0.9, 0.3], [0, 1, 0]).roc_auc("score", "died")
     assert math.isnan(found.bse)
+    assert found.facts()["bse"] is None
+    assert (found.low, found.high) == (0, 1)
     assert found.auc == 1
     assert found.bse_hanley == 0
 

@@ -10,6 +10,7 @@ from replaying import Replay
 from scipy import stats
 from sites import Spy, frame, study
 
+from securecomp import Study
 from securecomp.core.fixedpoint import HIDING_BITS
 from securecomp.errors import ParameterError, RangeError
 from securecomp.local import LocalCarrier
@@ -152,6 +153,7 @@ def test_integers_with_a_gap_are_integers():
     north, south = pd.DataFrame({"id": [1.0, None, 7.0]}), pd.DataFrame({"id": [7, 8]})
     found = study(north, south, missing="drop").distinct("id", expected=10)
     assert round(found.estimate) == 3
+    assert found.run.from_data == {"kind of id": "integers"}
 
 
 def test_kinds_that_differ_are_refused(monkeypatch):
@@ -167,6 +169,7 @@ def test_empty_sites():
     empty = frame("polars", id=[])
     found = study(empty, empty).distinct("id", expected=10)
     assert (found.estimate, found.per_site, found.low) == (0, 0, 0)
+    assert found.run.from_data == {"kind of id": "none"}
     assert found.empty == found.cells
     assert round(study(empty, frame("polars", id=[1, 2])).distinct("id", expected=10).estimate) == 2
 
@@ -194,8 +197,6 @@ def test_what_cannot_be_asked(options, text):
 
 
 def test_a_site_that_is_named_analyst():
-    from securecomp import Study
-
     north, south = registries(range(3), range(2))
     with pytest.raises(ParameterError, match="a site is named 'analyst', as who hears the bitmap"):
         Study({"north": north, "analyst": south}).distinct("patient", expected=5)
@@ -243,3 +244,11 @@ def test_facts():
     assert facts["columns"] == ["patient"]
     assert facts["cells"] == found.cells
     assert found.conf_int() == (found.low, found.high)
+
+
+def test_more_sites_than_a_mask_has_room_for(monkeypatch):
+    monkeypatch.setattr(distinct, "_LEAST_WIDTH", 20)
+    spy = Spy(monkeypatch)
+    with pytest.raises(RangeError, match="with 2 sites a cell's total has no room for a mask"):
+        study(*registries(range(3), range(2))).distinct("patient", expected=5)
+    assert spy.made == []

@@ -202,9 +202,7 @@ def test_any_strata(tables):
     found = asked(*tables).mantel_haenszel("g", "h", correction=False, homogeneity=True)
     assert found.estimate == pytest.approx(known.oddsratio_pooled, rel=1e-8)
     assert found.bse == pytest.approx(known.logodds_pooled_se, rel=1e-8)
-    assert found.statistic == pytest.approx(
-        known.test_null_odds().statistic, rel=1e-7, abs=1e-9
-    )
+    assert found.statistic == pytest.approx(known.test_null_odds().statistic, rel=1e-7, abs=1e-9)
     # statsmodels divides by 1 - odds ratio.
     assume(abs(known.oddsratio_pooled - 1) > 1e-3)
     assume(known.test_equal_odds(adjust=True).statistic > 1e-3)
