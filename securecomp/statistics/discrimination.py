@@ -239,7 +239,10 @@ def _edges(ask: Inquiry, score: str, edges: Sequence[float] | None, bins: int) -
     if edges is not None:
         if isinstance(edges, str) or not isinstance(edges, Iterable):
             raise ParameterError(f"roc_auc: edges are the bins' borders, not {edges!r}")
-        borders = tuple(map(float, edges))
+        try:
+            borders = tuple(map(float, edges))
+        except (TypeError, ValueError, OverflowError):
+            raise ParameterError("roc_auc: edges are numbers") from None
         if len(borders) < 2 or any(not a < b for a, b in pairwise(borders)):
             raise ParameterError("roc_auc: give at least two edges that increase")
         if not np.isfinite(borders).all():

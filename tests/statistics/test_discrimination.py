@@ -153,6 +153,8 @@ def test_perfect_scores_have_an_interval_of_one():
     [
         ({"edges": "01"}, "edges are the bins' borders"),
         ({"edges": 10}, "edges are the bins' borders"),
+        ({"edges": ["low", "high"]}, "edges are numbers"),
+        ({"edges": [None, 1]}, "edges are numbers"),
         ({"edges": [0]}, "give at least two edges that increase"),
         ({"edges": [0, 1, 1]}, "give at least two edges that increase"),
         ({"edges": [0, math.inf]}, "edges are finite"),
