@@ -85,8 +85,12 @@ class Adder:
         self.opened: dict[str, None] = {}
         self._carrier = carrier
 
-    def add(self, *blocks: Block | Reals) -> list[Any]:
+    def add(self, *blocks: Block | Reals, receivers: tuple[str, ...] | None = None) -> list[Any]:
         """Add up all blocks in one secure sum.
+
+        Args:
+            blocks: What every site computed.
+            receivers: Who gets the totals; by default every site.
 
         Returns:
             For each block its totals: a list of integers, or of reals a float64 array.
@@ -120,6 +124,7 @@ class Adder:
             self._carrier,
             Layout(len(labels), max(plan.largest for plan in plans), tuple(labels)),
             {site: lambda site=site: vector(site) for site in self.sites},  # type: ignore[misc]
+            receivers,
         ).tolist()
         found: list[Any] = []
         for asked, plan in zip(blocks, plans, strict=True):

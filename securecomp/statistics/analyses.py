@@ -11,6 +11,7 @@ from securecomp import sums
 from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError
 from securecomp.statistics import ranks, scoring, winner
+from securecomp.statistics.classical import Classical
 from securecomp.statistics.hidden import Engine
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.ranks import Method, Ranks
@@ -18,7 +19,7 @@ from securecomp.statistics.scoring import Scores
 from securecomp.statistics.winner import Measured, Winner
 
 
-class Analyses:
+class Analyses(Classical):
     """The analyses of a study; `Study` inherits them."""
 
     protocol: sums.SumProtocol

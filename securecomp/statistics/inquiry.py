@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from securecomp import sums
 from securecomp.local import LocalCarrier
-from securecomp.statistics.adding import Adder
-from securecomp.statistics.measures import Missing
+from securecomp.statistics.adding import Adder, Block
+from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.results import Run
 from securecomp.statistics.schema import Schema
 from securecomp.statistics.tables import Table
@@ -48,9 +48,25 @@ class Inquiry:
         """The sites' names."""
         return tuple(table.site for table in self.tables)
 
+    def totals(self, measures: Sequence[Measure]) -> dict[Measure, list[int]]:
+        """Run one secure sum over all cells of all measures."""
+        labels = {measure: measure.labels(self.schema) for measure in measures}
+        bounds = {measure: measure.bound(self.schema) for measure in measures}
+        # All sites measure, and refuse what is wrong, before any site sends.
+        parts: dict[Measure, dict[str, list[int]]] = {measure: {} for measure in measures}
+        for table in self.tables:
+            for measure in measures:
+                parts[measure][table.site] = measure.part(table, self.schema, self.missing)
+        blocks = [Block(labels[m], bounds[m], parts[m]) for m in measures]
+        return dict(zip(measures, self.adder.add(*blocks), strict=True))
+
     def computes(self, protocol: str, servers: int, learned: dict[str, str]) -> None:
         """Note another protocol, beside the sums or instead of them, and who learns what by it."""
         self._beside, self._servers = protocol, servers
+        self.also_learned(learned)
+
+    def also_learned(self, learned: dict[str, str]) -> None:
+        """Note what parties learn beside, or other than, what the protocol says."""
         self._learned |= learned
 
     def done(self) -> Run:

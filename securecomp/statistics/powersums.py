@@ -22,31 +22,62 @@ def power_sums(
         groups: Number of groups.
         power: 1 or 2.
     """
-    if integers.dtype == object:
+    if power == 1:
+        return _sums(integers, codes, groups)
+    return product_sums(integers, integers, codes, groups)
+
+
+def product_sums(
+    left: npt.NDArray[Any], right: npt.NDArray[Any], codes: npt.NDArray[np.int64], groups: int
+) -> list[int]:
+    """Return, for each group, the sum of the products of two columns of integers.
+
+    Args:
+        left: int64, or objects that are Python ints, shape (rows,).
+        right: The same of the other column.
+        codes: Each row's group, shape (rows,), in [0, groups).
+        groups: Number of groups.
+    """
+    if object in (left.dtype, right.dtype):
         totals = [0] * groups
-        for value, code in zip(integers.tolist(), codes.tolist(), strict=True):
-            totals[code] += value**power
+        for a, b, code in zip(left.tolist(), right.tolist(), codes.tolist(), strict=True):
+            totals[code] += a * b
         return totals
-    largest = int(np.abs(integers.astype(np.float64)).max()) + 1 if integers.size else 0
-    if largest**power * max(1, integers.size) <= _INT64:
-        return _grouped(integers**power, codes, groups)
+    if _largest(left) * _largest(right) * max(1, left.size) <= _INT64:
+        return _grouped(left * right, codes, groups)
     totals = [0] * groups
-    for start in range(0, integers.size, _CHUNK):
-        chunk = integers[start : start + _CHUNK]
-        part = codes[start : start + _CHUNK]
-        digits = (chunk & _LOW, (chunk >> _DIGIT) & _LOW, chunk >> 2 * _DIGIT)
-        for weight, term in _terms(digits, power):
-            for group, value in enumerate(_grouped(term, part, groups)):
-                totals[group] += value << weight
+    for start in range(0, left.size, _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        others = _digits(right[rows])
+        for i, digit in enumerate(_digits(left[rows])):
+            for j, other in enumerate(others):
+                for group, value in enumerate(_grouped(digit * other, codes[rows], groups)):
+                    totals[group] += value << _DIGIT * (i + j)
     return totals
 
 
-def _terms(
-    digits: tuple[npt.NDArray[np.int64], ...], power: int
-) -> list[tuple[int, npt.NDArray[np.int64]]]:
-    if power == 1:
-        return [(_DIGIT * i, digit) for i, digit in enumerate(digits)]
-    return [(_DIGIT * (i + j), digits[i] * digits[j]) for i in range(3) for j in range(3)]
+def _sums(integers: npt.NDArray[Any], codes: npt.NDArray[np.int64], groups: int) -> list[int]:
+    totals = [0] * groups
+    if integers.dtype == object:
+        for value, code in zip(integers.tolist(), codes.tolist(), strict=True):
+            totals[code] += value
+        return totals
+    if _largest(integers) * max(1, integers.size) <= _INT64:
+        return _grouped(integers, codes, groups)
+    for start in range(0, integers.size, _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        for i, digit in enumerate(_digits(integers[rows])):
+            for group, value in enumerate(_grouped(digit, codes[rows], groups)):
+                totals[group] += value << _DIGIT * i
+    return totals
+
+
+def _largest(integers: npt.NDArray[np.int64]) -> int:
+    return int(np.abs(integers.astype(np.float64)).max()) + 1 if integers.size else 0
+
+
+def _digits(integers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
+    return integers & _LOW, (integers >> _DIGIT) & _LOW, integers >> 2 * _DIGIT
 
 
 def _grouped(values: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], groups: int) -> list[int]:

@@ -17,6 +17,9 @@ from securecomp.local import Transcript
 from securecomp.statistics.definitions import CrossTable, Histogram, Row, Statistic, Sum
 from securecomp.statistics.measures import bin_names
 
+Backend = Literal["pandas", "polars", "pyarrow"]
+"""The libraries whose data frames come out; pyarrow is always there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -155,7 +158,7 @@ class Result:
             ]
         return [[row[key] for key in self._fields()]]
 
-    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pyarrow") -> Any:
+    def to_frame(self, backend: Backend = "pyarrow") -> Any:
         """Convert to a data frame: "pandas", "polars" or "pyarrow" (which is always there).
 
         Raises:
@@ -163,17 +166,7 @@ class Result:
             ParameterError: There is no such library.
         """
         records = self.records()
-        columns = {key: [_fitting(r[key]) for r in records] for key in records[0]}
-        try:
-            return nw.from_dict(columns, backend=backend).to_native()
-        except ModuleNotFoundError as error:
-            raise BackendUnavailableError(
-                f"{backend} is not installed; pip install {backend}"
-            ) from error
-        except ValueError:
-            raise ParameterError(
-                f'backend is "pandas", "polars" or "pyarrow", not {backend!r}'
-            ) from None
+        return data_frame({key: [r[key] for r in records] for key in records[0]}, backend)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return one plain object for each row."""
@@ -267,6 +260,26 @@ class Result:
 
 def _learned(learned: Mapping[str, str]) -> list[str]:
     return [f"{party} learned: {what}" for party, what in learned.items()]
+
+
+def data_frame(columns: Mapping[str, Sequence[Any]], backend: Backend = "pyarrow") -> Any:
+    """Return columns as a data frame of a library.
+
+    Raises:
+        BackendUnavailableError: The library is not installed.
+        ParameterError: There is no such library.
+    """
+    fitting = {name: list(map(_fitting, cells)) for name, cells in columns.items()}
+    try:
+        return nw.from_dict(fitting, backend=backend).to_native()
+    except ModuleNotFoundError as error:
+        raise BackendUnavailableError(
+            f"{backend} is not installed; pip install {backend}"
+        ) from error
+    except ValueError:
+        raise ParameterError(
+            f'backend is "pandas", "polars" or "pyarrow", not {backend!r}'
+        ) from None
 
 
 def show(value: Any) -> str:

@@ -11,11 +11,10 @@ from securecomp import sums, wire
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.local import LocalCarrier
 from securecomp.statistics import definitions
-from securecomp.statistics.adding import Block
 from securecomp.statistics.analyses import Analyses
 from securecomp.statistics.definitions import Pool, Statistic
 from securecomp.statistics.inquiry import Inquiry
-from securecomp.statistics.measures import Measure, Missing
+from securecomp.statistics.measures import Missing
 from securecomp.statistics.results import Result
 from securecomp.statistics.schema import MAX_ROWS, Column, Schema
 from securecomp.statistics.tables import Table
@@ -157,7 +156,7 @@ class Study(Analyses):
         ask = self.inquiry()
         schema = ask.schema
         measures = list(dict.fromkeys(m for s in statistics for m in s.measures()))
-        totals = _add_up(ask, measures)
+        totals = ask.totals(measures)
         finished = [statistic.finish(totals, schema) for statistic in statistics]
         run = ask.done()
         # The pool reads each column once, before the clock starts.
@@ -184,16 +183,3 @@ class Study(Analyses):
         """Begin a question: agree on facts anew, count messages from zero."""
         schema = Schema(self.tables, self.columns, rows=self.rows)
         return Inquiry(self.tables, schema, self.missing, self.protocol, self._carrier)
-
-
-def _add_up(ask: Inquiry, measures: Sequence[Measure]) -> dict[Measure, list[int]]:
-    """Run one secure sum over all cells of all measures."""
-    labels = {measure: measure.labels(ask.schema) for measure in measures}
-    bounds = {measure: measure.bound(ask.schema) for measure in measures}
-    # All sites measure, and refuse what is wrong, before any site sends.
-    parts: dict[Measure, dict[str, list[int]]] = {measure: {} for measure in measures}
-    for table in ask.tables:
-        for measure in measures:
-            parts[measure][table.site] = measure.part(table, ask.schema, ask.missing)
-    blocks = [Block(labels[m], bounds[m], parts[m]) for m in measures]
-    return dict(zip(measures, ask.adder.add(*blocks), strict=True))

@@ -211,9 +211,11 @@ class Table:
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         positions: dict[Level, int] = {}
         index = np.full(len(encoded.dictionary) + 1, -1, np.int64)  # the last one: missing
+        first = np.zeros(len(index), np.int64)
+        first[codes[::-1]] = np.arange(self.rows)[::-1]  # the first row of each value stays
         for code, cell in enumerate(encoded.dictionary.to_pylist()):
             if not _is_missing(cell):
-                level = self._level(column, int(np.argmax(codes == code)), cell)
+                level = self._level(column, int(first[code]), cell)
                 index[code] = positions.setdefault(level, len(positions))
         return Categories(tuple(positions), index[codes], declared)
 
