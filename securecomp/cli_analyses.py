@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 Choices = Mapping[str, Any]
+Words = list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,49 +28,116 @@ class Question:
         name: The option, without dashes.
         takes: What its arguments are, one word each.
         help: One line.
-        ask: Takes the study, the arguments, the grouping column and the choices.
+        ask: Takes the study, the arguments and the choices.
+        groups: Whether --by groups it; otherwise the two do not go together.
     """
 
     name: str
     takes: str
     help: str
-    ask: Callable[["Study", list[str], str | None, Choices], "Analysis"]
+    ask: Callable[["Study", Words, Choices], "Analysis"]
+    groups: bool = False
 
     @property
     def key(self) -> str:
         """The name of click's parameter."""
-        return self.name.replace("-", "_")
+        return "ask_" + self.name.replace("-", "_")
 
 
-def _how(choices: Choices) -> dict[str, Any]:
-    """Return who computes, where rows are compared on shares."""
-    return {"method": choices["method"], "engine": choices["engine"]}
+def _chosen(choices: Choices, *names: str) -> dict[str, Any]:
+    """Return what was chosen, by the names that methods of a study have for it."""
+    return {name: choices[name] for name in names if choices[name] is not None}
+
+
+def _ranked(choices: Choices) -> dict[str, Any]:
+    return _chosen(choices, "by", "method", "engine")
+
+
+def _risk(choices: Choices) -> dict[str, Any]:
+    return _chosen(choices, "exposed", "event")
+
+
+def _distinct(study: "Study", words: Words, choices: Choices) -> "Analysis":
+    if choices["expected"] is None:
+        raise click.UsageError("--distinct needs --expected N, the agreed largest number")
+    return study.distinct(words[0].split(","), expected=choices["expected"])
 
 
 QUESTIONS = (
     Question(
-        "median",
-        "COL",
-        "Exact median.",
-        lambda study, a, by, c: study.median(a[0], by=by, **_how(c)),
+        "median", "COL", "Exact median.", lambda s, w, c: s.median(w[0], **_ranked(c)), groups=True
     ),
     Question(
         "quantiles",
         "COL",
         "Exact quantiles; see --q.",
-        lambda study, a, by, c: study.quantiles(a[0], c["q"], by=by, **_how(c)),
+        lambda s, w, c: s.quantiles(w[0], c["q"], **_ranked(c)),
+        groups=True,
     ),
     Question(
         "extremes",
         "COL",
         "Smallest and largest value.",
-        lambda study, a, by, c: study.extremes(a[0], by=by, **_how(c)),
+        lambda s, w, c: s.extremes(w[0], **_ranked(c)),
+        groups=True,
     ),
     Question(
         "winner",
         "COL",
         "Site with the largest mean; its name only.",
-        lambda study, a, _, c: study.winner(a[0], engine=c["engine"]),
+        lambda s, w, c: s.winner(w[0], engine=c["engine"]),
+    ),
+    Question(
+        "correlation",
+        "A,B,C",
+        "Pearson's correlations.",
+        lambda s, w, c: s.correlation(w[0].split(",")),
+    ),
+    Question("covariance", "A,B,C", "Covariances.", lambda s, w, c: s.covariance(w[0].split(","))),
+    Question(
+        "t-test",
+        "COL BY",
+        "Means of two groups, by Welch's test.",
+        lambda s, w, c: s.t_test(w[0], by=w[1]),
+    ),
+    Question("anova", "COL BY", "Means of groups.", lambda s, w, c: s.anova(w[0], w[1])),
+    Question("chi-square", "ROW COL", "Independence.", lambda s, w, c: s.chi_square(w[0], w[1])),
+    Question("fisher", "ROW COL", "Fisher's exact test.", lambda s, w, c: s.fisher(w[0], w[1])),
+    Question(
+        "odds-ratio",
+        "EXPOSURE OUTCOME",
+        "With its interval; see --exposed, --event.",
+        lambda s, w, c: s.odds_ratio(w[0], w[1], **_risk(c)),
+    ),
+    Question(
+        "relative-risk",
+        "EXPOSURE OUTCOME",
+        "With its interval.",
+        lambda s, w, c: s.relative_risk(w[0], w[1], **_risk(c)),
+    ),
+    Question(
+        "risk-difference",
+        "EXPOSURE OUTCOME",
+        "With its interval.",
+        lambda s, w, c: s.risk_difference(w[0], w[1], **_risk(c)),
+    ),
+    Question(
+        "mantel-haenszel",
+        "EXPOSURE OUTCOME",
+        "Odds ratio over strata, by default the sites; see --strata.",
+        lambda s, w, c: s.mantel_haenszel(w[0], w[1], **_chosen(c, "strata"), **_risk(c)),
+    ),
+    Question(
+        "roc-auc",
+        "SCORE OUTCOME",
+        "Area under the ROC curve, from binned scores.",
+        lambda s, w, c: s.roc_auc(w[0], w[1], **_chosen(c, "event", "bins")),
+    ),
+    Question(
+        "distinct",
+        "A,B,C",
+        "Patients that these columns identify, each counted once.",
+        _distinct,
     ),
 )
 
@@ -78,6 +146,12 @@ def _numbers(
     _context: click.Context, _parameter: click.Parameter, text: str | None
 ) -> tuple[float, ...] | None:
     return None if text is None else values.edges(text)
+
+
+def _level(
+    _context: click.Context, _parameter: click.Parameter, text: str | None
+) -> str | int | None:
+    return None if text is None else values.levels(text)[0]
 
 
 CHOICES = (
@@ -101,6 +175,11 @@ CHOICES = (
         show_default=True,
         help="Who computes on shares.",
     ),
+    click.option("--exposed", metavar="LEVEL", callback=_level, help="Level that is exposed."),
+    click.option("--event", metavar="LEVEL", callback=_level, help="Level that is the event."),
+    click.option("--strata", metavar="COL", help="Strata, where an analysis has some."),
+    click.option("--bins", type=int, metavar="N", help="Bins of the scores of --roc-auc."),
+    click.option("--expected", type=int, metavar="N", help="Most patients for --distinct."),
 )
 
 
@@ -109,28 +188,36 @@ def options(command: F) -> F:
     for choice in reversed(CHOICES):
         command = choice(command)
     for question in reversed(QUESTIONS):
-        takes = question.takes.split()
         command = click.option(
             f"--{question.name}",
             question.key,
             multiple=True,
-            nargs=len(takes),
+            nargs=len(question.takes.split()),
             metavar=question.takes,
             help=question.help,
         )(command)
     return command
 
 
-def asked(given: Choices) -> bool:
-    """Return whether an analysis is asked for."""
-    return any(given[question.key] for question in QUESTIONS)
+def asked(by: str | None, given: Choices) -> bool:
+    """Return whether an analysis is asked for.
+
+    Raises:
+        click.UsageError: One that is not grouped, beside --by.
+    """
+    found = [question for question in QUESTIONS if given[question.key]]
+    for question in found:
+        if by is not None and not question.groups:
+            raise click.UsageError(f"--by does not group --{question.name}; ask for it apart")
+    return bool(found)
 
 
 def ask(study: "Study", by: str | None, given: Choices) -> list["Analysis"]:
     """Ask a study for all that was given, in the order of `QUESTIONS`."""
+    choices = {**given, "by": by}
     found = []
     for question in QUESTIONS:
         for arguments in given[question.key]:
             words = [arguments] if isinstance(arguments, str) else list(arguments)
-            found.append(question.ask(study, words, by, given))
+            found.append(question.ask(study, words, choices))
     return found

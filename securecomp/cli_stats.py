@@ -124,7 +124,7 @@ def stats(
             Histogram(column, by, these) for column, these in zip(histograms, bins, strict=True)
         ]
         wanted += [CrossTable(None, by, row, col) for row, col in crosstabs]
-        if not wanted and not cli_analyses.asked(analyses):
+        if not cli_analyses.asked(by, analyses) and not wanted:
             raise click.UsageError("ask for something: --count, --sum COL, --mean COL, ...")
         if html is not None:
             _check_page(html)

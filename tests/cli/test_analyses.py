@@ -122,9 +122,59 @@ def test_a_page_that_cannot_be_is_refused_before_anything_is_computed(
     assert "--html needs jinja2 and matplotlib: pip install 'securecomp[report]'" in result.stderr
 
 
+WIDE = """los,age,ward,died,drug,risk,name
+4,50,a,0,0,0.1,p1
+9,61,b,1,1,0.9,p2
+2,45,a,0,1,0.3,p3
+5,70,a,1,0,0.8,p4
+"""
+WIDER = """los,age,ward,died,drug,risk,name
+7,66,b,0,1,0.2,p1
+30,81,b,1,0,0.7,p5
+12,58,a,1,1,0.4,p6
+3,39,b,0,0,0.6,p7
+"""
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--correlation", "los,age"], "correlation"),
+        (["--covariance", "los,age"], "covariance"),
+        (["--t-test", "los", "died"], "Welch"),
+        (["--anova", "los", "ward"], "F"),
+        (["--chi-square", "ward", "died"], "Cram"),
+        (["--fisher", "ward", "died"], "odds ratio"),
+        (["--odds-ratio", "drug", "died"], "odds ratio"),
+        (["--odds-ratio", "ward", "died", "--exposed", "b"], "odds ratio"),
+        (["--relative-risk", "drug", "died"], "relative risk"),
+        (["--risk-difference", "drug", "died"], "risk difference"),
+        (["--mantel-haenszel", "drug", "died"], "odds ratio"),
+        (["--mantel-haenszel", "drug", "died", "--strata", "ward"], "odds ratio"),
+        (["--roc-auc", "risk", "died", "--bins", "10"], "AUC"),
+        (["--distinct", "name", "--expected", "100"], "distinct"),
+    ],
+)
+def test_every_analysis(run, stats, write, folder, arguments, words):
+    """Each prints its tables within a terminal, has JSON, and goes into a page."""
+    files = [write("north.csv", WIDE), write("south.csv", WIDER)]
+    result = run("stats", *files, *arguments, "--html", "r.html")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert words.lower() in result.stdout.lower()
+    tables = [line for line in result.stdout.splitlines() if line[:1] in "┏┃┡│└"]
+    assert tables
+    assert max(map(len, tables)) <= 100
+    assert "What was revealed" in Path("r.html").read_text(encoding="utf-8")
+    (facts,) = stats(*files, *arguments)["analyses"]
+    assert facts["opened"]
+    assert facts["learned"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--t-test", "los", "died", "--by", "ward"], "--by does not group --t-test"),
+        (["--distinct", "ward"], "--distinct needs --expected N"),
         (["--quantiles", "los", "--q", "a"], "expected numbers with commas"),
         (["--quantiles", "los", "--q", "2"], "from 0 to 1"),
         (["--median", "age"], "there is no column 'age'"),
