@@ -197,7 +197,7 @@ def small_counts(counts: Iterable[int]) -> list[str]:
     few = sum(1 for n in counts if 1 <= n <= SMALL)
     if not few:
         return []
-    many = f"{few:,} of the counts that were opened are" if few > 1 else "1 of the counts is"
+    many = f"{few:,} of the counts that became known are" if few > 1 else "1 of the counts is"
     return [
         f"{many} between 1 and {SMALL} and may be about single patients; before you show them to "
         "others, use fewer times or larger groups."

@@ -176,9 +176,11 @@ def logrank(
     at_risk = np.array(totals, np.float64).reshape(len(cells), len(groups))
     n = at_risk.sum(axis=1)
     w = _weights(weighting, powers, layer, d, n)
+    if not w.any():
+        raise RangeError("at all times with events the weight is 0; choose q=0, or another weighting")
     observed = np.array(happened, np.float64)
     if weighting != "logrank":
-        scale = float(w.max()) or 1.0
+        scale = float(w.max())
         parts = {}
         for site, found in sites.items():
             by_group = found.tally(shape[2], found.event).reshape(shape)[layer, :, place]
