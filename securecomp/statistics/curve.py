@@ -98,6 +98,9 @@ class Curve:
     def restricted_mean(self, tau: float) -> RestrictedMean:
         """Return the area under the curve up to `tau`.
 
+        Of times that were rounded up it is too large, by at most `grid_error` times `tau` and each
+        step of the curve times the interval before it.
+
         Raises:
             RangeError: Not above 0, or after the last time with rows at risk.
         Source: Klein and Moeschberger, section 4.5, (4.5.1) and (4.5.2).

@@ -177,7 +177,9 @@ def logrank(
     n = at_risk.sum(axis=1)
     w = _weights(weighting, powers, layer, d, n)
     if not w.any():
-        raise RangeError("at all times with events the weight is 0; choose q=0, or another weighting")
+        raise RangeError(
+            "at all times with events the weight is 0; choose q=0, or another weighting"
+        )
     observed = np.array(happened, np.float64)
     if weighting != "logrank":
         scale = float(w.max())

@@ -62,9 +62,7 @@ def same(curve, times, events, level=0.95):
     at = np.searchsorted(band.index.to_numpy(), curve.times, "right") - 1
     known = (at >= 0) & (curve.survival > 0)
     for ends, column in ((curve.low, 0), (curve.high, 1)):
-        np.testing.assert_allclose(
-            ends[known], band.iloc[at[known], column], atol=1e-10, rtol=0
-        )
+        np.testing.assert_allclose(ends[known], band.iloc[at[known], column], atol=1e-10, rtol=0)
     table = fitter.event_table.reindex(curve.times).fillna(0)
     assert curve.events.tolist() == table["observed"].tolist()
     assert curve.censored.tolist() == table["censored"].tolist()
@@ -420,7 +418,8 @@ def test_times_that_are_no_grid(times, text, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("cells", "why"), [([1, 1001], "its bound is beyond 1000"), ([0.5, 1.0], "it holds no integers")]
+    ("cells", "why"),
+    [([1, 1001], "its bound is beyond 1000"), ([0.5, 1.0], "it holds no integers")],
 )
 def test_a_grid_that_must_be_given(cells, why):
     with pytest.raises(ParameterError) as caught:

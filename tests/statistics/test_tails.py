@@ -11,7 +11,9 @@ from securecomp.statistics.tails import chi_square_p_value, normal_p_value, norm
 
 @given(st.floats(0, 600), st.integers(1, 60))
 def test_chi_square(statistic, df):
-    assert chi_square_p_value(statistic, df) == pytest.approx(stats.chi2.sf(statistic, df), rel=1e-11)
+    assert chi_square_p_value(statistic, df) == pytest.approx(
+        stats.chi2.sf(statistic, df), rel=1e-11
+    )
 
 
 def test_a_statistic_of_nothing():
