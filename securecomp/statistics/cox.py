@@ -68,6 +68,31 @@ class _Site:
     last: npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Where Newton's method ends.
+
+    Attributes:
+        g: Coefficients of the scaled covariates.
+        llf: Log likelihood there.
+        information: And information.
+        s0: Sum of exp(u'g) over the rows at risk.
+        llnull: Log likelihood at 0.
+        score: Score statistic at 0.
+        at_risk: Rows at risk at each time with events, which S0 is at 0.
+        history: The steps.
+    """
+
+    g: Floats
+    llf: float
+    information: Floats
+    s0: Floats
+    llnull: float
+    score: float
+    at_risk: Floats
+    history: tuple[Step, ...]
+
+
 class _Model:
     """The likelihood and its derivatives at any coefficients, each from secure sums."""
 
@@ -179,16 +204,15 @@ def cox(
         x = covariates.values(values[table.site], sites[table.site].keep)
         scaled[table.site] = _at_risk(sites[table.site], (x - events.centre) / bounds, events)
     model = _Model(ask, covariates, events, cells, scaled)
-    g, score, start, llf, information, s0, history = _newton(model)
-    inverse = np.linalg.inv(information)
-    wald = float(g @ information @ g)
-    df = len(g)
-    ratio = max(0.0, 2 * (llf - start))
+    fit = _newton(model)
+    df = len(fit.g)
+    tests = (2 * (fit.llf - fit.llnull), fit.score, float(fit.g @ fit.information @ fit.g))
+    ratio, score, wald = (ChiSquare(max(0.0, t), df, chi_square_p_value(t, df)) for t in tests)
     names = [*map(str, ask.schema.levels(strata))] if strata is not None else [""]
     baselines = {}
     for s, name in enumerate(names):
         here = events.layer == s
-        hazard = events.d[here] / s0[here]
+        hazard = events.d[here] / fit.s0[here]
         baselines[name] = Baseline(grid.times[events.place[here]], events.d[here], hazard)
     return Cox(
         time=time,
@@ -196,20 +220,20 @@ def cox(
         covariates=covariates,
         strata=strata,
         names=tuple(model.names),
-        params=g / bounds,
-        covariance=inverse / np.outer(bounds, bounds),
+        params=fit.g / bounds,
+        covariance=np.linalg.inv(fit.information) / np.outer(bounds, bounds),
         level=level,
-        llf=llf,
-        llnull=start,
-        likelihood_ratio=ChiSquare(ratio, df, chi_square_p_value(ratio, df)),
-        score=ChiSquare(score, df, chi_square_p_value(score, df)),
-        wald=ChiSquare(wald, df, chi_square_p_value(wald, df)),
+        llf=fit.llf,
+        llnull=fit.llnull,
+        likelihood_ratio=ratio,
+        score=score,
+        wald=wald,
         rows=counts,
         events=int(events.d.sum()),
         centre=events.centre,
         baselines=baselines,
-        history=tuple(history),
-        smallest=tuple(small_counts([int(n) for n in events.d])),
+        history=fit.history,
+        smallest=tuple(small_counts(round(n) for n in (*events.d, *fit.at_risk))),
         rounded=rounded,
         grid=grid,
         run=ask.done(),
@@ -290,32 +314,25 @@ def _at_risk(rows: Rows, u: Floats, events: _Events) -> _Site:
     return _Site(u[last >= 0], last[last >= 0])
 
 
-def _newton(
-    model: _Model,
-) -> tuple[Floats, float, float, float, Floats, Floats, list[Step]]:
-    """Climb from 0 until a step is far below the standard errors.
-
-    Returns:
-        Coefficients, score statistic, log likelihoods at 0 and at the end, information and S0 at
-        the end, and the steps.
-    """
+def _newton(model: _Model) -> _Fit:
+    """Climb from 0 until a step is far below the standard errors."""
     g = np.zeros(len(model.names))
     value, s0, s1 = model.likelihood(g)
-    start, score, history, halved = value, 0.0, list[Step](), 0
+    llnull, at_risk, score, history, halved = value, s0, 0.0, list[Step](), 0
     for number in range(MAX_STEPS + 1):
         gradient, information, second = model.derivatives(g, s0, s1)
         if number == 0:
             _refuse_singular(model, information, second)
         try:
             np.linalg.cholesky(information)
-            move = np.linalg.solve(information, gradient).astype(np.float64)
         except np.linalg.LinAlgError:
             raise _endless(model, g) from None
+        move = np.linalg.solve(information, gradient).astype(np.float64)
         gain = float(gradient @ move)
         score = gain if number == 0 else score
         history.append(Step(value, math.sqrt(max(gain, 0.0)), halved))
         if gain <= _SHIFT**2:
-            return g, score, start, value, information, s0, history
+            return _Fit(g, value, information, s0, llnull, score, at_risk, tuple(history))
         if number < MAX_STEPS:
             g, value, s0, s1, halved = _climb(model, g, value, move)
     raise _endless(model, move)
