@@ -103,7 +103,7 @@ class KaplanMeier(Analysis):
 
     def _record(self, c: Curve, k: int) -> dict[str, Any]:
         return {
-            **({} if self.by is None else {self.by: c.group}),
+            **({} if self.by is None else {"group": c.group}),
             "time": float(c.times[k]),
             "at_risk": int(c.at_risk[k]),
             "events": int(c.events[k]),

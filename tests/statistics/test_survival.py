@@ -302,7 +302,9 @@ def test_it_prints_and_converts(granules):
     assert "12 of 14 times with an event; records() has all" in text
     assert "may be about single patients" in text
     json.dumps(result.to_json(), allow_nan=False)
-    assert len(pd.DataFrame(result.records())) == 2 * 389
+    table = pd.DataFrame(result.records())
+    assert table.columns[:2].tolist() == ["group", "time"]
+    assert len(table) == 2 * 389
     (plot,) = result.plots()
     assert plot.kind == "steps"
     assert {len(v) for v in plot.series["placebo"].values()} == {len(plot.series["placebo"]["x"])}
