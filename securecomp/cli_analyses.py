@@ -134,6 +134,25 @@ QUESTIONS = (
         lambda s, w, c: s.roc_auc(w[0], w[1], **_chosen(c, "event", "bins")),
     ),
     Question(
+        "kaplan-meier",
+        "TIME EVENT",
+        "Survival curves; see --times.",
+        lambda s, w, c: s.kaplan_meier(w[0], w[1], **_chosen(c, "by", "times")),
+        groups=True,
+    ),
+    Question(
+        "logrank",
+        "TIME EVENT BY",
+        "Test whether groups survive alike; see --times, --strata.",
+        lambda s, w, c: s.logrank(w[0], w[1], w[2], **_chosen(c, "times", "strata")),
+    ),
+    Question(
+        "cox",
+        "TIME EVENT A,B,C",
+        "Cox's regression; see --times, --strata.",
+        lambda s, w, c: s.cox(w[0], w[1], w[2].split(","), **_chosen(c, "times", "strata")),
+    ),
+    Question(
         "distinct",
         "A,B,C",
         "Patients that these columns identify, each counted once.",
@@ -146,6 +165,12 @@ def _numbers(
     _context: click.Context, _parameter: click.Parameter, text: str | None
 ) -> tuple[float, ...] | None:
     return None if text is None else values.edges(text)
+
+
+def _times(
+    _context: click.Context, _parameter: click.Parameter, text: str | None
+) -> tuple[float, ...] | None:
+    return None if text is None else values.times(text)
 
 
 def _level(
@@ -177,6 +202,12 @@ CHOICES = (
     ),
     click.option("--exposed", metavar="LEVEL", callback=_level, help="Level that is exposed."),
     click.option("--event", metavar="LEVEL", callback=_level, help="Level that is the event."),
+    click.option(
+        "--times",
+        metavar="A,B,C|A:B:STEP",
+        callback=_times,
+        help="Agreed times of survival analyses: a list, or from A to B.",
+    ),
     click.option("--strata", metavar="COL", help="Strata, where an analysis has some."),
     click.option("--bins", type=int, metavar="N", help="Bins of the scores of --roc-auc."),
     click.option("--expected", type=int, metavar="N", help="Most patients for --distinct."),

@@ -41,14 +41,27 @@ def servers(text: str) -> int | Literal["all"]:
     return int(text)
 
 
-def edges(text: str) -> tuple[float, ...]:
+def edges(text: str, option: str = "--edges") -> tuple[float, ...]:
     """Return numbers with commas between them."""
     try:
         return tuple(float(edge) for edge in text.split(","))
     except ValueError:
         raise click.BadParameter(
-            f"expected numbers with commas between them, got {text!r}", param_hint="--edges"
+            f"expected numbers with commas between them, got {text!r}", param_hint=option
         ) from None
+
+
+def times(text: str) -> tuple[float, ...]:
+    """Return increasing times: numbers with commas between them, or FROM:TO:STEP."""
+    if ":" not in text:
+        return edges(text, "--times")
+    parts = edges(text.replace(":", ","), "--times")
+    if len(parts) != 3 or not parts[2] > 0 or not 0 <= (parts[1] - parts[0]) / parts[2] < 10**5:
+        raise click.BadParameter(
+            f"expected FROM:TO:STEP, such as 0:365:30, got {text!r}", param_hint="--times"
+        )
+    start, stop, step = parts
+    return tuple(start + i * step for i in range(int((stop - start) / step) + 1))
 
 
 def columns(

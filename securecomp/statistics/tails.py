@@ -74,7 +74,7 @@ def f_pvalue(statistic: float, df: float, df_error: float) -> float:
 
 def chi_square_pvalue(statistic: float, df: float) -> float:
     """Return the upper tail of the chi-square distribution."""
-    return float(special.chdtrc(df, statistic))
+    return float(special.chdtrc(df, max(statistic, 0.0)))  # rounding may leave it below 0
 
 
 def number(exact: Fraction, what: str) -> float:

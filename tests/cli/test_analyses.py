@@ -153,6 +153,11 @@ WIDER = """los,age,ward,died,drug,risk,name
         (["--mantel-haenszel", "drug", "died", "--strata", "ward"], "odds ratio"),
         (["--roc-auc", "risk", "died", "--bins", "10"], "AUC"),
         (["--distinct", "name", "--expected", "100"], "distinct"),
+        (["--kaplan-meier", "los", "died"], "survival"),
+        (["--kaplan-meier", "los", "died", "--by", "drug", "--times", "0:35:5"], "survival"),
+        (["--logrank", "los", "died", "drug"], "chi"),
+        (["--logrank", "los", "died", "drug", "--times", "5,10,31", "--strata", "ward"], "chi"),
+        (["--cox", "los", "died", "age"], "hazard"),
     ],
 )
 def test_every_analysis(run, stats, write, folder, arguments, words):
@@ -175,6 +180,9 @@ def test_every_analysis(run, stats, write, folder, arguments, words):
     [
         (["--t-test", "los", "died", "--by", "ward"], "--by does not group --t-test"),
         (["--distinct", "ward"], "--distinct needs --expected N"),
+        (["--kaplan-meier", "los", "died", "--times", "0:9"], "expected FROM:TO:STEP"),
+        (["--kaplan-meier", "los", "died", "--times", "0:9:-1"], "expected FROM:TO:STEP"),
+        (["--kaplan-meier", "los", "died", "--times", "a,b"], "--times"),
         (["--quantiles", "los", "--q", "a"], "expected numbers with commas"),
         (["--quantiles", "los", "--q", "2"], "from 0 to 1"),
         (["--median", "age"], "there is no column 'age'"),
