@@ -133,6 +133,22 @@ def _columns(
 @click.option("--bound", multiple=True, metavar="COL=X", help="Largest absolute value of a column.")
 @click.option("--decimals", multiple=True, metavar="COL=N", help="Decimals of a column.")
 @click.option("--levels", multiple=True, metavar="COL=A,B,C", help="All categories of a column.")
+@click.option(
+    "--min-count",
+    default=11,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Fewest rows of a cell that is shown; 0 shows all.",
+)
+@click.option(
+    "--min-sites",
+    default=1,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Fewest sites with rows in a cell that is shown.",
+)
 @click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
 @click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -153,6 +169,8 @@ def stats(
     bound: tuple[str, ...],
     decimals: tuple[str, ...],
     levels: tuple[str, ...],
+    min_count: int,
+    min_sites: int,
     delimiter: str | None,
     decimal_comma: bool,
     as_json: bool,
@@ -212,6 +230,8 @@ def stats(
             ),
             missing="drop" if missing == "drop" else "error",
             sources={name: str(path) for name, path in sites.items()},
+            minimum_count=min_count,
+            minimum_sites=min_sites,
         )
         results = study.run(wanted)
     if as_json:
@@ -260,6 +280,8 @@ def _print_results(results: list["Result"]) -> None:
         for row in cells:
             table.add_row(*map(Text, row))
         console.print(table)
+    for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
+        console.print(remark, soft_wrap=True, markup=False)
     run = results[0].run
     console.print(run.summary(), soft_wrap=True, markup=False)
     for party, what in run.learned.items():

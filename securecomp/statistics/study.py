@@ -8,14 +8,16 @@ from typing import Any, Literal
 from securecomp import sums, wire
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.local import LocalCarrier
-from securecomp.statistics import definitions
+from securecomp.statistics import definitions, release
 from securecomp.statistics.adding import Block
 from securecomp.statistics.analyses import Analyses
+from securecomp.statistics.cells import needed
 from securecomp.statistics.definitions import Pool, Statistic
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.results import Result
 from securecomp.statistics.schema import Column, Schema
+from securecomp.statistics.suppression import DEFAULT_MINIMUM, Rule
 from securecomp.statistics.tables import Table
 
 _ROUNDING = 1e-12  # of the terms' size: what adding floats may lose
@@ -42,6 +44,8 @@ class Study(Analyses):
         servers: int | Literal["all"] | None = None,
         missing: Missing = "error",
         sources: Mapping[str, str] | None = None,
+        minimum_count: int = DEFAULT_MINIMUM,
+        minimum_sites: int = 1,
     ) -> None:
         """Take the sites' data.
 
@@ -53,9 +57,14 @@ class Study(Analyses):
             missing: Whether an empty or NaN cell in a column that is used is an error, or drops
                 its row from the statistic.
             sources: Site name to what errors call its data, say a file; by default the name.
+            minimum_count: Results show no count below it but zeros, no mean, sum or variance over
+                fewer rows, and nothing that gives these away; 0 shows all. `suppression` says how.
+                It rules over all sites' totals, which the receivers' software sees before.
+            minimum_sites: Likewise for cells to which fewer sites contribute. With more than 1,
+                the number of sites that have rows in a cell is added up and opened too.
 
         Raises:
-            ThresholdError: Fewer than two sites.
+            ThresholdError: Fewer than two sites, or than `minimum_sites`.
             ParameterError: Not data frames; a name that cannot be used; an unknown choice.
         """
         if missing not in ("error", "drop"):
@@ -67,6 +76,11 @@ class Study(Analyses):
                 2,
                 len(sites),
                 "a study needs other sites to hide among; give two files, or two frames, or more",
+            )
+        self.rule = Rule(minimum_count, minimum_sites)
+        if len(sites) < minimum_sites:
+            raise ThresholdError(
+                minimum_sites, len(sites), "no cell could ever be shown; lower minimum_sites"
             )
         names = [wire.check_name(str(name)) for name in sites]
         twice = {name for name in names if names.count(name) > 1}
@@ -148,6 +162,12 @@ class Study(Analyses):
         ask = self.inquiry()
         schema = ask.schema
         measures = list(dict.fromkeys(m for s in statistics for m in s.measures()))
+        if self.rule.active:
+            count_sites = self.rule.minimum_sites > 1
+            also = needed(statistics, schema, self.missing, count_sites)
+            measures = list(dict.fromkeys([*measures, *also]))
+            sizes = {m: len(m.labels(schema)) for m in measures}
+            release.check(statistics, sizes, schema, self.missing)
         totals = _add_up(ask, measures)
         finished = [statistic.finish(totals, schema) for statistic in statistics]
         run = ask.done()
@@ -159,17 +179,15 @@ class Study(Analyses):
         plain = [statistic.plaintext(pool) for statistic in statistics]
         run = dataclasses.replace(run, plaintext_seconds=time.perf_counter() - start)
         count = sum(table.rows for table in self.tables)
-        return [
-            Result(
-                s,
-                tuple(rows),
-                tuple(values),
-                run,
-                _ROUNDING * s.magnitude(schema, count),
-                tuple(s.outside(pool)),
+        shown_by = release.Release(statistics, totals, schema, self.missing, self.rule)
+        results = []
+        for s, rows, values in zip(statistics, finished, plain, strict=True):
+            shown = shown_by.of(s, rows, values, s.outside(pool))
+            rounding = _ROUNDING * s.magnitude(schema, count)
+            results.append(
+                Result(s, shown.rows, shown.plaintext, run, rounding, shown.outside, shown.remarks)
             )
-            for s, rows, values in zip(statistics, finished, plain, strict=True)
-        ]
+        return results
 
     def inquiry(self) -> Inquiry:
         """Begin a question: agree on facts anew, count messages from zero."""
