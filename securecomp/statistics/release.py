@@ -83,11 +83,13 @@ class Release:
         self._rule = rule
         self._cells: Cells | None = None
         self._pattern = Pattern()
+        if not rule.active:
+            return
         counts = [totals[tally(s, missing)] for s in statistics]
         alone = len(statistics) == 1 and not is_flag(statistics[0], schema)
         every = rule.minimum_sites == 1 and not any(map(rule.small, chain(*counts)))
         # Sums of counts that are not small are not small either; differences may be.
-        if rule.active and not (alone and every):
+        if not (alone and every):
             found = Cells(statistics, totals, schema, missing)
             counted = found.counted()
             self._cells = found

@@ -353,7 +353,10 @@ class TestJson:
 class TestText:
     def test_what_is_printed(self, run, files):
         result = run(
-            "stats", *files, *("--count", "--mean", "los", "--by", "ward", "--bound", "los=365")
+            "stats",
+            *files,
+            *("--count", "--mean", "los", "--by", "ward", "--bound", "los=365"),
+            *("--min-count", "0"),
         )
         assert (result.exit_code, result.stderr) == (0, "")
         lines = result.stdout.splitlines()
