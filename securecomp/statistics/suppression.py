@@ -289,6 +289,8 @@ class _Search:
         order = sorted(self._chosen, key=lambda i: -self._costs[i])
         left = counting(_WORK, -1)
         for i in order:
+            if self.counted[i].shown and any(not self.counted[j].shown for j in self._chosen):
+                return  # should a margin that must not be known be known all the same
             rest = [j for j in self._chosen if j != i]
             ranges = self._known(rest)
             solutions = dict(self._solutions)
