@@ -2,17 +2,20 @@
 
 import dataclasses
 import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from securecomp import sums, wire
-from securecomp.errors import ParameterError, ThresholdError
+from securecomp.errors import AuthenticationError, ParameterError, ThresholdError
 from securecomp.local import LocalCarrier
 from securecomp.statistics import definitions, release
 from securecomp.statistics.adding import Block
 from securecomp.statistics.analyses import Analyses
 from securecomp.statistics.cells import needed
+from securecomp.statistics.codebook import Codebook, CodebookWarning, Signature
 from securecomp.statistics.definitions import Pool, Statistic
+from securecomp.statistics.findings import find
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.results import Result
@@ -46,6 +49,9 @@ class Study(Analyses):
         sources: Mapping[str, str] | None = None,
         minimum_count: int = DEFAULT_MINIMUM,
         minimum_sites: int = 1,
+        codebook: Codebook | None = None,
+        signatures: Mapping[str, Signature] | None = None,
+        keys: Mapping[str, bytes] | None = None,
     ) -> None:
         """Take the sites' data.
 
@@ -62,6 +68,11 @@ class Study(Analyses):
                 It rules over all sites' totals, which the receivers' software sees before.
             minimum_sites: Likewise for cells to which fewer sites contribute. With more than 1,
                 the number of sites that have rows in a cell is added up and opened too.
+            codebook: What all columns mean. Every site checks its rows against it before the first
+                sum, and nothing is taken from the data.
+            signatures: Each site's on the codebook; by default they sign here, with their keys of
+                this simulation.
+            keys: The public keys that signatures are verified with.
 
         Raises:
             ThresholdError: Fewer than two sites, or than `minimum_sites`.
@@ -87,8 +98,11 @@ class Study(Analyses):
         if twice:
             raise ParameterError(f"two sites are named {min(twice)!r}; names are unique")
         called = sources or {}
+        self.codebook = codebook
         self.tables = [
             Table(name, frame, called.get(name))
+            if codebook is None
+            else codebook.table(frame, name, called.get(name))
             for name, frame in zip(names, sites.values(), strict=True)
         ]
         self.columns = dict(columns or {})
@@ -107,6 +121,15 @@ class Study(Analyses):
         )
         self.missing: Missing = missing
         self._carrier = LocalCarrier()
+        self._checked = False
+        self._keys = keys
+        self._signatures = signatures
+        if codebook is None and (signatures is not None or keys is not None):
+            raise ParameterError("signatures and keys are for a codebook; give the codebook")
+        if codebook is not None:
+            self.columns = codebook.declared(self.columns)
+            if (signatures is None) != (keys is None):
+                raise ParameterError("give the sites' signatures and their public keys together")
 
     def count(self, *, by: str | None = None) -> Result:
         """Count rows.
@@ -190,9 +213,38 @@ class Study(Analyses):
         return results
 
     def inquiry(self) -> Inquiry:
-        """Begin a question: agree on facts anew, count messages from zero."""
-        schema = Schema(self.tables, self.columns)
+        """Begin a question: agree on facts anew, count messages from zero.
+
+        Raises:
+            AuthenticationError: A site has not signed the codebook, or another one.
+            ParameterError, RangeError: A site's data do not follow it.
+        """
+        if self.codebook is not None:
+            self._agree(self.codebook)
+        schema = Schema(self.tables, self.columns, closed=self.codebook is not None)
         return Inquiry(self.tables, schema, self.missing, self.protocol, self._carrier)
+
+    def _agree(self, codebook: Codebook) -> None:
+        """Verify the signatures, and let every site check its rows; once is enough."""
+        if self._checked:
+            return
+        names = [table.site for table in self.tables]
+        own = {name: self._carrier.identity(name) for name in names}
+        keys = self._keys if self._keys is not None else {n: i.public for n, i in own.items()}
+        unknown = [name for name in names if name not in keys]
+        if unknown:
+            raise AuthenticationError(f"{unknown[0]}: has no public key; pin one in keys")
+        signed = self._signatures
+        if signed is None:
+            signed = {name: codebook.sign(identity) for name, identity in own.items()}
+        codebook.verify(signed, {name: keys[name] for name in names})
+        found = [f for t in self.tables for f in find(t, codebook.columns, codebook.unique)]
+        wrong = [f for f in found if f.severity == "error"]
+        if wrong:
+            raise wrong[0].error(len(wrong) - 1)
+        for finding in found:
+            warnings.warn(str(finding), CodebookWarning, stacklevel=5)
+        self._checked = True
 
 
 def _add_up(ask: Inquiry, measures: Sequence[Measure]) -> dict[Measure, list[int]]:
