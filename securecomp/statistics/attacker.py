@@ -153,10 +153,13 @@ class Attacker:
             raise ValueError("no counts are as it is said that they are")
         return round(low[index]), round(high[index])
 
-    def least(self, known: Sequence[Range], indices: Sequence[int]) -> npt.NDArray[Any] | None:
-        """Return counts at which the sum of some cells is least; None if there are none."""
+    def extremes(
+        self, known: Sequence[Range], indices: Sequence[int]
+    ) -> tuple[npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
+        """Return counts at which some cells have the fewest rows together, and the most."""
+        ranges = [(low, min(high, _FAR)) for low, high in known]
         weights = np.asarray(self._sums[list(indices)].sum(axis=0)).reshape(-1)
-        return self._solve(known, weights, {}, None)
+        return self._solve(ranges, weights, {}, None), self._solve(ranges, -weights, {}, None)
 
     def move(
         self,

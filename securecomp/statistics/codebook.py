@@ -2,8 +2,8 @@
 
 A sum over sites adds what looks alike: kilograms to pounds, a 1 that is a woman to a 1 that is a
 man, 999 for "not measured" to days. Nobody sees rows, so nobody sees the mistake. A codebook says
-of each column its kind, unit, plausible range, levels and codes for missing values. Every site signs
-its digest; each checks its own data against it, at home, before its first message leaves.
+of each column its kind, unit, plausible range, levels and codes for missing values. Every site
+signs its digest; each checks its own data against it, at home, before its first message leaves.
 
 What is public is the codebook. What a check finds stays at its site (in a simulation, in this
 process); findings name columns, rows, rules and remedies, and never a value.

@@ -40,6 +40,8 @@ def _entry(table: Table, name: str) -> Entry:
     if table.not_numbers(name).any():
         return _of_levels(table, name)
     values = table.numbers(name).present()
+    if values.dtype.kind == "b" or (len(values) and all(isinstance(v, bool) for v in values)):
+        return _of_levels(table, name)
     codes = suspicious(values)
     kept = values[~np.isin(values.astype(np.float64), codes)] if codes else values
     distinct = np.unique(kept.astype(np.float64))

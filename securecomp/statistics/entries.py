@@ -99,6 +99,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         whole = [abs(int(c)) for c in codes if c is not None and c == int(c)]
         if levels and len(whole) == len(levels):  # zeros and ones are summed, too
             return Column(bound=max(whole), decimals=0, levels=levels)
+        if set(levels) == {"false", "true"}:
+            return Column(bound=1, decimals=0, levels=levels)
         return Column(levels=levels) if levels else Column()
 
 

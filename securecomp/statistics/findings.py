@@ -7,6 +7,7 @@ and again beside the others, rows that are there twice.
 
 import difflib
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,6 +27,7 @@ _DIGITS = ("-1", "-7", "-8", "-9", "-77", "-88", "-99", "-999", "-9999", "77", "
 SUSPECTS = (*map(int, _DIGITS), 888, 999, 7777, 8888, 9999, 99999)
 """Numbers that data sets often write for "not known", "not asked", "refused"."""
 _OFTEN = 3
+_BY_CHANCE = 3  # times as many equal rows as there would be by chance are a finding
 _ENOUGH = 5  # values that a median is made of
 
 
@@ -281,11 +283,20 @@ def _repeated(table: Table, columns: Sequence[str]) -> Iterator[Finding]:
     if not columns or table.rows == 0:
         return
     again, of = _again(table.cells(columns))
-    if again.any():
+    if again.sum() > _BY_CHANCE * _coincidences(table, columns):
         first = int(np.argmax(again))
         problem = f"repeats row {of[first] + 1} in every column"
         remedy = "remove it if it is the same patient"
         yield from _where(table, None, "repeated row", again, problem, remedy, "warning")
+
+
+def _coincidences(table: Table, columns: Sequence[str]) -> float:
+    """Return how many pairs of rows would be equal by chance, if columns were independent."""
+    alike = 1.0
+    for column in columns:
+        counts = np.array(list(Counter(table.cells([column])).values()), np.float64)
+        alike *= float((counts**2).sum()) / table.rows**2
+    return alike * table.rows * (table.rows - 1) / 2
 
 
 def _again(keys: Sequence[Hashable]) -> tuple[Mask, dict[int, int]]:

@@ -6,13 +6,16 @@ one site and 9 at another make 12, which is shown.
 
 Primary cells are those of 1 to `minimum_count` - 1 rows, and those to which fewer than
 `minimum_sites` sites contribute. What is a part of a cell below the minimum is not shown either,
-zeros included: of five patients, that none died says it of each. Then further cells (complementary
-suppression) go until every count from 1 to the minimum less one is possible for every primary cell
-(for one of too few sites: a tenth of it, at least the minimum, up and down), for an attacker who
-knows all that is shown in the same run, what the marks say, and all margins of each table, shown or
-not. `attacker` finds it out exactly, by integer programs: what an optimal solution has to move in
-order to bring a primary cell to an end of its range is suppressed (the cheapest that could; large
-counts, totals and margins cost more); at the end what turns out not to be needed is shown again.
+zeros included: of five patients, that none died says it of each. So are differences between
+results: rows of one histogram's bin that are not in another's, rows without a value. Then further
+cells (complementary suppression) go until every count from 1 to the minimum less one is possible
+for every primary cell (for one of too few sites: a tenth of it, at least the minimum, up and down),
+for an attacker who knows all that is shown in the same run, what the marks say, and all margins of
+each table, shown or not. `attacker` finds it out exactly, by integer programs: what an optimal
+solution has to move in order to bring a primary cell to an end of its range is suppressed (the
+cheapest that could; large counts, totals and margins cost more); at the end what turns out not to
+be needed is shown again. Sums and means are shown where the count behind them is: a combination of
+shown sums that gave a suppressed one would give its count as well.
 
 What this does not do: the totals are opened to those who receive them, so their software has seen
 every count before it leaves it out; other runs, other studies and what an attacker knows besides
@@ -129,14 +132,13 @@ def protect(
     if not rule.active:
         return Pattern()
     small = [rule.small(c.count) or (c.count and not rule.scattered(c.sites)) for c in counted]
-    if not any(small) and not finest:
+    extra = _given_away(counted, space, rule, finest)
+    if not any(small) and not extra:
         return Pattern()
-    if space.size > _LARGEST and any(small):
+    if space.size > _LARGEST:
         return _everything(counted)
-    search = _Search(counted, space, rule, finest)
-    if not search.targets:
-        return Pattern()
-    if space.size > _LARGEST or not search.hide():
+    search = _Search(counted, space, rule, extra)
+    if not search.hide():
         return _everything(counted)
     search.show_again()
     return search.pattern()
@@ -179,40 +181,42 @@ def _everything(counted: Sequence[Counted]) -> Pattern:
 def _given_away(
     counted: Sequence[Counted], space: Space, rule: Rule, finest: Sequence[Cell]
 ) -> list[Cell]:
-    """Return the finest cells that would be known to be small if all counts were shown."""
+    """Return the finest cells that may be known to be small if all counts were shown.
+
+    At counts with as few rows in them as can be, and with as many, all that are known are small.
+    """
     if not finest:
         return []
     attacker = Attacker(space, [*(c.cell for c in counted), *finest])
     exact: list[Range] = [(c.count, c.count) for c in counted]
     exact += [(0, math.inf)] * len(finest)
     places = range(len(counted), len(attacker.cells))
-    # All at once: where even then one has rows, it may always have some.
-    least = attacker.least(exact, places)
-    found = []
-    for i in (i for i in places if least is not None and least[i] > 0.5):
-        low, high = attacker.interval(exact, i)
-        if low >= 1 and rule.small(high):
-            found.append(attacker.cells[i])
-    return found
+    least, most = attacker.extremes(exact, places)
+    if least is None or most is None:
+        return []
+    small = (i for i in places if rule.small(round(least[i])) and rule.small(round(most[i])))
+    return [attacker.cells[i] for i in small]
 
 
 class _Search:
     """The choice of complementary cells."""
 
     def __init__(
-        self, counted: Sequence[Counted], space: Space, rule: Rule, finest: Sequence[Cell]
+        self, counted: Sequence[Counted], space: Space, rule: Rule, extra: Sequence[Cell]
     ) -> None:
         self.counted = list(counted)
         self.rule = rule
-        extra = _given_away(counted, space, rule, finest)
         self._attacker = Attacker(space, [*(c.cell for c in counted), *extra])
         parts = _parts(counted, rule)
         self._hidden = [_said(c, c.cell in parts, rule) for c in counted]
         self._marks = self._primary(parts)
         self._chosen: dict[int, None] = {}
-        self._costs = {
-            i: self._cost(c) for i, c in enumerate(self.counted) if c.count >= rule.minimum_count
-        }
+        shown: dict[int, list[Cell]] = {}
+        for c in counted:
+            if c.shown:
+                shown.setdefault(len(c.cell), []).append(c.cell)
+        least = max(1, rule.minimum_count)
+        self._costs = {i: self._cost(c, shown) for i, c in enumerate(counted) if c.count >= least}
         self._extra = len(extra)
         self.targets = self._targets()
         self._solutions: dict[tuple[int, Range], npt.NDArray[Any]] = {}
@@ -227,8 +231,9 @@ class _Search:
         marks |= {i: HIDDEN for i, c in enumerate(self.counted) if c.cell in parts}
         return marks
 
-    def _cost(self, c: Counted) -> float:
-        total = any(o.shown and o.cell != c.cell and within(o.cell, c.cell) for o in self.counted)
+    def _cost(self, c: Counted, finer: Mapping[int, Sequence[Cell]]) -> float:
+        inside = (o for size, cells in finer.items() if size > len(c.cell) for o in cells)
+        total = c.shown and any(within(o, c.cell) for o in inside)
         factor = _TOTAL if total else 1.0
         return (1 + math.log2(1 + c.count)) * (factor if c.shown else _MARGIN)
 

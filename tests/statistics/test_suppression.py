@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sites import NAMES, Spy, frame
 
-from securecomp import Study
+from securecomp import Column, Study
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
 from securecomp.statistics.attacker import Attacker, Space, cell, within
@@ -140,6 +140,76 @@ def test_no_combination_of_shown_cells_gives_a_small_one(table):
             line[members] = 1
             line[sorted(empty)] = 0
             assert np.linalg.matrix_rank(np.vstack([lines, line])) == rank + 1
+
+
+RUNS = [
+    Count(None, "g"),
+    Sum("y", "g"),
+    Mean("y"),
+    CrossTable(None, None, "g", "y"),
+    Histogram("x", None, (0, 1, 3)),
+    Histogram("x", None, (0, 2, 3)),
+    Histogram("x", "g", (0, 2, 3)),
+    Count(),
+]
+
+
+def shown_cells(result):
+    """What a result's rows say, as (groups, ys, xs) of the cell, its value and its mark."""
+    s = result.statistic
+    every = ((0, 1, 2), (0, 1), (0, 1, 2, 3))
+    for place, row in enumerate(result.rows):
+        gs = every[0] if s.by is None else (place,)
+        marks = row.get("suppressed", {})
+        if isinstance(s, CrossTable):
+            for a, b in np.ndindex(3, 2):
+                mark = marks.get("value", [["", ""]] * 3)[a][b]
+                yield ((a,), (b,), every[2]), row["value"][a][b], mark
+        elif isinstance(s, Histogram):
+            cuts = [
+                tuple(range(int(a), int(b))) for a, b in zip(s.edges, s.edges[1:], strict=False)
+            ]
+            cuts[-1] += (3,)  # the last bin is closed
+            for i, xs in enumerate(cuts):
+                yield (gs, every[1], xs), row["value"][i], marks.get("value", ["", ""])[i]
+        elif isinstance(s, Mean):
+            yield (gs, *every[1:]), row["n"], marks.get("n", "")
+            shown = "value" not in marks or not marks["value"]
+            ones = round((row["value"] or 0) * row["n"]) if shown else None
+            yield (gs, (1,), every[2]), ones, marks.get("value", "")
+        else:
+            ys = (1,) if isinstance(s, Sum) else every[1]
+            yield (gs, ys, every[2]), row["value"], marks.get("value", "")
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.lists(st.sampled_from([0, 0, 0, 1, 2, 5, 12, 40]), min_size=24, max_size=24),
+    st.lists(st.sampled_from(RUNS), min_size=2, max_size=5, unique=True),
+)
+def test_all_results_of_a_run_together_give_no_small_cell_away(counts, asked):
+    table = np.array(counts).reshape(3, 2, 4)
+    levels = Column(levels=[0, 1, 2]), Column(levels=[0, 1], bound=1, decimals=0)
+    data = table_rows(table, "g", "y", "x")
+    found = study(*halves(data), columns=dict(zip("gy", levels, strict=True))).run(asked)
+    places = np.arange(24).reshape(table.shape)
+    knows, small = [], []
+    for members, value, mark in (one for result in found for one in shown_cells(result)):
+        at = places[np.ix_(*members)].reshape(-1)
+        count = int(table.reshape(-1)[at].sum())
+        ranges = {"": (value, value), "<11": (1, 10), "*": (0, np.inf)}
+        knows.append((at, ranges[mark]))
+        assert mark or value == count
+        if 0 < count < 11:
+            assert mark
+            small.append(at)
+    for group in ([0, 1, 2], [0], [1], [2]):  # the difference of two histograms
+        between = places[group, :, 1].reshape(-1)
+        if 0 < table.reshape(-1)[between].sum() < 11:
+            small.append(between)
+    for at in small:
+        assert linear(table, table.shape, knows, at, 1) <= 1
+        assert linear(table, table.shape, knows, at, -1) >= 10
 
 
 def test_the_attackers_interval_is_that_of_an_example():
