@@ -1,7 +1,8 @@
 """Small cells: counts below a minimum are not shown, nor what they could be worked out from.
 
-The rule is that of CMS, which publishes no cell of 1 to 10 patients, and no other from which one
-could be derived; a cell of no patients may be shown. It is applied to totals over all sites: 3 at
+The rule is that of CMS, which has no cell of 1 to 10 patients reported, and no other from which one
+could be derived, by difference or by percentages, of excluded cases either; a cell of no patients
+may be shown. It is applied to totals over all sites: 3 at
 one site and 9 at another make 12, which is shown.
 
 Primary cells are those of 1 to `minimum_count` - 1 rows, and those to which fewer than
@@ -18,10 +19,12 @@ be needed is shown again. Sums and means are shown where the count behind them i
 shown sums that gave a suppressed one would give its count as well.
 
 What this does not do: the totals are opened to those who receive them, so their software has seen
-every count before it leaves it out; other runs, other studies and what an attacker knows besides
-are not considered; nor is that the choice of complementary cells says a little of why.
+every count before it leaves it out. Other runs, other studies and what an attacker knows besides
+are not considered, nor is that the choice of complementary cells says a little of why. A sum over
+few rows of which one is most of it is shown if there are enough rows. Sums of a column of other
+codes than 0 and 1 are not known to be counts.
 
-Sources: CMS Cell Suppression Policy (cells 1 to 10; HHS, effective 2020); Cox, Suppression
+Sources: CMS Cell Size Suppression Policy (ResDAC, version of 26 January 2024); Cox, Suppression
 methodology and statistical disclosure control, JASA 75 (1980) 377-385; Kelly, Golden, Assad, Cell
 suppression: disclosure protection for sensitive tabular data, Networks 22 (1992) 397-417 (choice by
 linear programs); Fischetti, Salazar, Models and algorithms for the 2-dimensional cell suppression
