@@ -110,7 +110,11 @@ def _numbers(table: Table, name: str, entry: Entry) -> Iterator[Finding]:
     texts = table.not_numbers(name)
     if texts.any():
         problem = "is not a number"
-        remedy = "correct it, or declare it in the codebook as a code for missing"
+        remedy = (
+            "agree on days since an event of the patient"
+            if table.has_dates(name)
+            else "correct it, or declare it in the codebook as a code for missing"
+        )
         yield from _where(table, name, "kind", texts, problem, remedy)
         return
     numbers = table.numbers(name)

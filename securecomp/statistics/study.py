@@ -91,7 +91,9 @@ class Study(Analyses):
         self.rule = Rule(minimum_count, minimum_sites)
         if len(sites) < minimum_sites:
             raise ThresholdError(
-                minimum_sites, len(sites), "no cell could ever be shown; lower minimum_sites"
+                minimum_sites,
+                len(sites),
+                "no cell could ever be shown; lower minimum_sites (--min-sites)",
             )
         names = [wire.check_name(str(name)) for name in sites]
         twice = {name for name in names if names.count(name) > 1}

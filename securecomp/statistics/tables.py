@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -146,6 +147,12 @@ class Table:
         if series.dtype.is_numeric() or series.dtype == nw.Boolean:
             return np.zeros(self.rows, bool)
         return np.array([v is _NOT_A_NUMBER for v in self._as_numbers(column, series)], bool)
+
+    def has_dates(self, column: str) -> bool:
+        """Whether a column is one of dates or times."""
+        series = self._series(column)
+        cells = (c for c in series.to_list() if not _is_missing(c))
+        return bool(series.dtype.is_temporal()) or isinstance(next(cells, None), date)
 
     def keys(self, columns: Sequence[str]) -> list[Hashable]:
         """Return what some columns have in each row, together; None if a cell is empty.

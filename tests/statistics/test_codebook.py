@@ -238,6 +238,8 @@ class TestFindings:
 
     def test_dates_for_numbers(self):
         assert rules(site(weight=[date(2020, 1, 1)] * 20))[0][:3] == ("error", "kind", "weight")
+        (found,) = BOOK.check(site(weight=pd.to_datetime(["2020-01-01"] * 20)), "north")
+        assert "agree on days since an event" in str(found)
 
     def test_the_range_is_named_and_the_value_is_not(self):
         weight = site()["weight"].tolist()
