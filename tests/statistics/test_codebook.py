@@ -402,6 +402,13 @@ class TestStudies:
         )
         assert died.value == pooled["died"].sum()
 
+    def test_truth_values(self):
+        book = Codebook("a", "1", {"up": Entry("category", levels={"false": "", "true": ""})})
+        data = pd.DataFrame({"up": [True, False, True, True] * 10})
+        whole, groups = study(data, data, codebook=book).run([Sum("up"), Count(None, "up")])
+        assert (whole.value, groups.value) == (60, {"false": 20, "true": 60})
+        assert whole.run.from_data == {}
+
     def test_columns_go_by_name(self):
         one, two, three = self.sites()
         turned = study(one[one.columns[::-1]], two[["sex", "died", "weight", "id"]], three)

@@ -212,6 +212,17 @@ def test_all_results_of_a_run_together_give_no_small_cell_away(counts, asked):
         assert linear(table, table.shape, knows, at, -1) >= 10
 
 
+def test_where_nothing_can_be_chosen_all_goes():
+    """What marks and zeros say leaves the small cells of this table no room."""
+    table = np.array([[10, 0, 9, 7], [0, 12, 0, 8], [3, 0, 0, 0]])
+    counted, _, space = all_counts(table, True)
+    pattern = protect(counted, space, Rule())
+    assert pattern.everything
+    assert set(pattern.marks.values()) == {"*"}
+    assert set(known(counted, pattern, Rule())) == {(0, np.inf)}
+    assert not protect(counted, space, Rule(1)).marks
+
+
 def test_the_attackers_interval_is_that_of_an_example():
     """Two rows and two columns with their margins: one unknown."""
     table = np.array([[3, 20], [30, 40]])
@@ -400,6 +411,17 @@ class TestStatistics:
         )
         assert bins.value == [23, 30]
         assert levels.value[1] != [20, 30]
+
+    def test_levels_that_are_text_and_a_number_column_without_parts(self):
+        data = rows({"a": 40, "b": 40}, y=["1", "2"] * 40, x=[0] * 80)
+        asked = [
+            CrossTable(None, None, "g", "y"),
+            Mean("x"),
+            Sum("x", "y"),
+            Histogram("x", None, (0, 1)),
+        ]
+        found = study(*halves(data)).run(asked)
+        assert [r.value for r in found] == [[[20, 20], [20, 20]], 0.0, {"1": 0, "2": 0}, [80]]
 
     def test_one_column_twice(self):
         found = study(*halves(rows({"a": 40, "b": 3, "c": 20}))).crosstab("g", "g")
