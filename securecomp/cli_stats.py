@@ -55,6 +55,22 @@ if TYPE_CHECKING:
 @click.option("--bound", multiple=True, metavar="COL=X", help="Largest absolute value of a column.")
 @click.option("--decimals", multiple=True, metavar="COL=N", help="Decimals of a column.")
 @click.option("--levels", multiple=True, metavar="COL=A,B,C", help="All categories of a column.")
+@click.option(
+    "--min-count",
+    default=11,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Fewest rows of a cell that is shown; 0 shows all.",
+)
+@click.option(
+    "--min-sites",
+    default=1,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Fewest sites with rows in a cell that is shown.",
+)
 @click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
 @click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -81,6 +97,8 @@ def stats(
     bound: tuple[str, ...],
     decimals: tuple[str, ...],
     levels: tuple[str, ...],
+    min_count: int,
+    min_sites: int,
     delimiter: str | None,
     decimal_comma: bool,
     as_json: bool,
@@ -145,6 +163,8 @@ def stats(
                 security=cast("Security | None", security),
             ),
             missing="drop" if missing == "drop" else "error",
+            minimum_count=min_count,
+            minimum_sites=min_sites,
             sources={name: str(path) for name, path in sites.items()},
         )
         results = study.run(wanted) if wanted else []
@@ -202,6 +222,8 @@ def _print(results: list["Result"], analyses: list["Analysis"]) -> None:
     for result in results:
         header, cells = result.grid()
         _table(screen, result.title, header, cells)
+    for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
+        _say(screen, remark)
     if results:
         run = results[0].run
         _say(screen, run.summary())

@@ -68,7 +68,7 @@ def _section(answer: Answer) -> Section:
     else:
         header, cells = answer.grid()
         grids = [Grid("", tuple(header), tuple(map(tuple, cells)))]
-        plots, remarks = _bars(answer), []
+        plots, remarks = _bars(answer), list(answer.remarks)
     return Section(answer.title, grids, [(plot.title, svg(plot)) for plot in plots], remarks)
 
 

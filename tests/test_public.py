@@ -73,9 +73,13 @@ def test_the_public_names_of_statistics():
     from securecomp import statistics
 
     assert set(statistics.__all__) == {
+        "Codebook",
+        "CodebookWarning",
         "Column",
         "Count",
         "CrossTable",
+        "Entry",
+        "Finding",
         "Histogram",
         "Mean",
         "Result",

@@ -1,5 +1,6 @@
 """Statistics over sites that do not show their rows, on any sum protocol."""
 
+from securecomp.statistics.codebook import Codebook, CodebookWarning
 from securecomp.statistics.definitions import (
     Count,
     CrossTable,
@@ -9,6 +10,8 @@ from securecomp.statistics.definitions import (
     Sum,
     Variance,
 )
+from securecomp.statistics.entries import Entry
+from securecomp.statistics.findings import Finding
 from securecomp.statistics.ranks import Ranks
 from securecomp.statistics.results import Result, Run
 from securecomp.statistics.schema import Column
@@ -17,9 +20,13 @@ from securecomp.statistics.study import Study
 from securecomp.statistics.winner import Winner
 
 __all__ = [
+    "Codebook",
+    "CodebookWarning",
     "Column",
     "Count",
     "CrossTable",
+    "Entry",
+    "Finding",
     "Histogram",
     "Mean",
     "Ranks",

@@ -223,3 +223,22 @@ class Bins:
         index[index < 0] = self.width - 2
         counts = np.bincount(codes[keep] * self.width + index, minlength=cells * self.width)
         return list(map(int, counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Contributors:
+    """The number of sites that add something to each cell of another measure."""
+
+    measure: Tally | PowerSum | Bins
+
+    def labels(self, schema: Schema) -> list[str]:
+        """Name the cells."""
+        return [f"sites with {label}" for label in self.measure.labels(schema)]
+
+    def bound(self, schema: Schema) -> int:  # noqa: ARG002
+        """Return what one site adds at most."""
+        return 1
+
+    def part(self, table: Table, schema: Schema, missing: Missing) -> list[int]:
+        """Return 1 where the site's own part is not zero."""
+        return [int(n != 0) for n in self.measure.part(table, schema, missing)]

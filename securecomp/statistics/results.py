@@ -76,10 +76,12 @@ class Result:
     Attributes:
         statistic: The question.
         rows: One for each group (one if there are none); each has `value`, and `group` if grouped.
-        plaintext: For each row, its value computed from the pooled rows.
+            What is suppressed is None, and the row says in `suppressed` what is shown instead.
+        plaintext: For each row, its value computed from the pooled rows; None if suppressed.
         run: Protocol and cost, shared by all results of one computation.
         tolerance: What plaintext may lose by rounding where terms cancel.
         outside: For each row of a histogram, how many are below and above by plaintext.
+        remarks: What a reader must know.
     """
 
     statistic: Statistic
@@ -88,13 +90,14 @@ class Result:
     run: Run
     tolerance: float = 0.0
     outside: tuple[Any, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def value(self) -> Any:
         """The value; a dict from group to value if grouped.
 
-        A number, None for a mean without rows, a list for a histogram, a list of rows for a cross
-        table.
+        A number, a list for a histogram, a list of rows for a cross table. None stands for what is
+        suppressed, and for a mean without rows.
         """
         if self.statistic.by is None:
             return self.rows[0]["value"]
@@ -112,7 +115,7 @@ class Result:
 
     @property
     def equal(self) -> bool:
-        """Whether every value equals the plaintext one.
+        """Whether every value that is shown equals the plaintext one.
 
         Counts and integer sums must be identical; what plain numpy rounds, to 1e-9 of it, or to
         1e-12 of the terms that it adds.
@@ -125,15 +128,21 @@ class Result:
         return values and beyond == list(self.outside)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return flat records: one for each group, bin or cell."""
+        """Return flat records: one for each group, bin or cell.
+
+        If something is suppressed, they also say so: "" or what is shown instead.
+        """
         s = self.statistic
-        names = _distinct([*([s.by] if s.by is not None else []), *self._fields()])
+        marked = any("suppressed" in row for row in self.rows)
+        last = ["suppressed"] if marked else []
+        names = _distinct([*([s.by] if s.by is not None else []), *self._fields(), *last])
         records: list[dict[str, Any]] = []
         for row in self.rows:
             head = [row["group"]] if s.by is not None else []
-            records += [
-                dict(zip(names, [*head, *cells], strict=True)) for cells in self._cells(row)
-            ]
+            marks = self._cells({**row, **_marks(row)})
+            for cells, mark in zip(self._cells(row), marks, strict=True):
+                tail = [_first_mark(mark)] if marked else []
+                records.append(dict(zip(names, [*head, *cells, *tail], strict=True)))
         return records
 
     def _fields(self) -> list[str]:
@@ -142,7 +151,7 @@ class Result:
             return ["from", "to", "count"]
         if isinstance(s, CrossTable):
             return [s.row, s.col, "count"]
-        return [key for key in self.rows[0] if key != "group"]
+        return [key for key in self.rows[0] if key not in ("group", "suppressed")]
 
     def _cells(self, row: Row) -> list[list[Any]]:
         s = self.statistic
@@ -196,31 +205,33 @@ class Result:
         s = self.statistic
         head = [s.by] if s.by is not None else []
         lead = [[str(row["group"])] if s.by is not None else [] for row in self.rows]
+        # A mark takes the place of what it stands for, and is shown as it is.
+        rows = [{**row, **_over(row)} for row in self.rows]
         if isinstance(s, CrossTable):
             first = self.rows[0]
             header = [*head, s.row, *(f"{s.col}={b}" for b in first["col_levels"])]
             cells = [
                 [*start, str(a), *map(show, counts)]
-                for start, row in zip(lead, self.rows, strict=True)
+                for start, row in zip(lead, rows, strict=True)
                 for a, counts in zip(row["row_levels"], row["value"], strict=True)
             ]
             return header, cells
         if isinstance(s, Histogram):
             header = [*head, str(s.column), "rows"]
             cells = []
-            for start, row in zip(lead, self.rows, strict=True):
+            for start, row in zip(lead, rows, strict=True):
                 names = [*bin_names(row["edges"]), "below", "above"]
                 counts = [*row["value"], row["below"], row["above"]]
                 pairs = zip(names, counts, strict=True)
                 cells += [[*start, name, show(n)] for name, n in pairs]
             return header, cells
-        extra = [k for k in self.rows[0] if k not in ("group", "value")]
+        extra = [k for k in self._fields() if k != "value"]
         header = [*head, s.name, *extra]
         # A sum is exact; what was divided is not worth all its digits.
         write = show_exactly if isinstance(s, Sum) else show
         cells = [
             [*start, write(row["value"]), *(show(row[k]) for k in extra)]
-            for start, row in zip(lead, self.rows, strict=True)
+            for start, row in zip(lead, rows, strict=True)
         ]
         return header, cells
 
@@ -235,7 +246,7 @@ class Result:
         return "\n".join([self.title, *lines, "", *notes])
 
     def _notes(self) -> list[str]:
-        notes = [*self.run.summary().split("\n"), *_learned(self.learned)]
+        notes = [*self.remarks, *self.run.summary().split("\n"), *_learned(self.learned)]
         if self.run.from_data:
             facts = "; ".join(f"{name}: {value}" for name, value in self.run.from_data.items())
             notes.append(f"public, taken from the data: {facts}")
@@ -280,6 +291,35 @@ def data_frame(columns: Mapping[str, Sequence[Any]], backend: Backend = "pyarrow
         raise ParameterError(
             f'backend is "pandas", "polars" or "pyarrow", not {backend!r}'
         ) from None
+
+
+def _marks(row: Row) -> dict[str, Any]:
+    """Return what is shown instead of each value of a row, "" where it is shown itself."""
+    none = {key: _no_marks(value) for key, value in row.items() if key in _MARKABLE}
+    return {**none, **row.get("suppressed", {})}
+
+
+_MARKABLE = ("value", "sd", "n", "below", "above")
+
+
+def _no_marks(value: Any) -> Any:
+    return list(map(_no_marks, value)) if isinstance(value, list) else ""
+
+
+def _over(row: Row) -> dict[str, Any]:
+    return {k: _put(row[k], mark) for k, mark in row.get("suppressed", {}).items()}
+
+
+def _put(value: Any, mark: Any) -> Any:
+    if isinstance(mark, list):
+        return [_put(v, m) for v, m in zip(value, mark, strict=True)]
+    return mark or value
+
+
+def _first_mark(cells: Sequence[Any]) -> str:
+    """Return the mark of a record; of several the one that says most."""
+    marks = [c for c in cells if isinstance(c, str) and c]
+    return max(marks, key=len, default="")
 
 
 def show(value: Any) -> str:

@@ -61,12 +61,14 @@ class Schema:
         declared: What was declared.
         from_data: Facts that were taken from the data, in words.
         rows: The most rows of a site, where that was declared.
+        closed: Whether nothing may be taken from the data, because a codebook says all.
     """
 
     tables: Sequence[Table]
     declared: Mapping[str, Column]
     from_data: dict[str, str] = field(default_factory=dict)
     rows: int | None = None
+    closed: bool = False
     _grids: dict[str, FixedPoint] = field(default_factory=dict)
     _levels: dict[str, tuple[Level, ...]] = field(default_factory=dict)
 
@@ -118,10 +120,11 @@ class Schema:
         bound, decimals, bits = declared.bound, declared.decimals, declared.bits
         parts = [table.numbers(column) for table in self.tables]
         if bound is None:
+            self._refuse_if_closed(column, "numbers")
             bound = max((_largest(p.present()) for p in parts), default=0)
             self.from_data[f"bound of {column}"] = shown(bound)
         if decimals is None and bits is None:
-            found = [_decimals(p.present()) for p in parts]
+            found = [decimals_of(p.present()) for p in parts]
             if None in found:
                 # As fine as float64 stores the largest value.
                 if 0 < bound < 2.0**_LEAST:
@@ -149,6 +152,7 @@ class Schema:
     def _agree_levels(self, column: str) -> tuple[Level, ...]:
         declared = self.declared.get(column, Column()).levels
         if declared is None:
+            self._refuse_if_closed(column, "levels")
             return self._levels_of_data(column)
         levels = tuple(declared)
         if not levels or len(set(levels)) != len(levels):
@@ -157,6 +161,12 @@ class Schema:
                 f"column {column!r}: the declared levels must be distinct, not none{twice}"
             )
         return levels
+
+    def _refuse_if_closed(self, column: str, what: str) -> None:
+        if self.closed:
+            raise ParameterError(
+                f"column {column!r}: the codebook declares no {what} for it; add them, and sign it"
+            )
 
     def _check_alike(self, column: str, levels: tuple[Level, ...]) -> None:
         """Refuse two texts that people take for one; they would be two groups."""
@@ -226,7 +236,7 @@ def _is_finite(value: float | Decimal) -> bool:
     return value.is_finite() if isinstance(value, Decimal) else bool(np.isfinite(value))
 
 
-def _decimals(values: Any) -> int | None:
+def decimals_of(values: Any) -> int | None:
     """Return the fewest decimals that hold every value exactly; None if 9 are too few."""
     if len(values) == 0:
         return 0

@@ -2,21 +2,26 @@
 
 import dataclasses
 import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from securecomp import sums, wire
-from securecomp.errors import ParameterError, ThresholdError
+from securecomp.errors import AuthenticationError, ParameterError, ThresholdError
 from securecomp.local import LocalCarrier
-from securecomp.statistics import definitions
+from securecomp.statistics import definitions, release
 from securecomp.statistics.analyses import Analyses
+from securecomp.statistics.cells import needed
+from securecomp.statistics.codebook import Codebook, CodebookWarning, Signature
 from securecomp.statistics.definitions import Pool, Statistic
+from securecomp.statistics.findings import find
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Missing
 from securecomp.statistics.results import Result
 from securecomp.statistics.schema import MAX_ROWS, Column, Schema
+from securecomp.statistics.suppression import DEFAULT_MINIMUM, Rule
 from securecomp.statistics.tables import Table
 
 _ROUNDING = 1e-12  # of the terms' size: what adding floats may lose
@@ -44,6 +49,11 @@ class Study(Analyses):
         missing: Missing = "error",
         rows: int | None = None,
         sources: Mapping[str, str] | None = None,
+        minimum_count: int = DEFAULT_MINIMUM,
+        minimum_sites: int = 1,
+        codebook: Codebook | None = None,
+        signatures: Mapping[str, Signature] | None = None,
+        keys: Mapping[str, bytes] | None = None,
     ) -> None:
         """Take the sites' data.
 
@@ -57,9 +67,19 @@ class Study(Analyses):
             rows: The most rows that a site can have, public: where rows are shared, every site
                 fills up to so many. By default that of the largest site.
             sources: Site name to what errors call its data, say a file; by default the name.
+            minimum_count: Results show no count below it but zeros, no mean, sum or variance over
+                fewer rows, and nothing that gives these away; 0 shows all. `suppression` says how.
+                It rules over all sites' totals, which the receivers' software sees before.
+            minimum_sites: Likewise for cells to which fewer sites contribute. With more than 1,
+                the number of sites that have rows in a cell is added up and opened too.
+            codebook: What all columns mean. Every site checks its rows against it before the first
+                sum, and nothing is taken from the data.
+            signatures: Each site's on the codebook; by default they sign here, with their keys of
+                this simulation.
+            keys: The public keys that signatures are verified with.
 
         Raises:
-            ThresholdError: Fewer than two sites.
+            ThresholdError: Fewer than two sites, or than `minimum_sites`.
             ParameterError: Not data frames; a name that cannot be used; an unknown choice.
         """
         if missing not in ("error", "drop"):
@@ -72,13 +92,23 @@ class Study(Analyses):
                 len(sites),
                 "a study needs other sites to hide among; give two files, or two frames, or more",
             )
+        self.rule = Rule(minimum_count, minimum_sites)
+        if len(sites) < minimum_sites:
+            raise ThresholdError(
+                minimum_sites,
+                len(sites),
+                "no cell could ever be shown; lower minimum_sites (--min-sites)",
+            )
         names = [wire.check_name(str(name)) for name in sites]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ParameterError(f"two sites are named {min(twice)!r}; names are unique")
         called = sources or {}
+        self.codebook = codebook
         self.tables = [
             Table(name, frame, called.get(name))
+            if codebook is None
+            else codebook.table(frame, name, called.get(name))
             for name, frame in zip(names, sites.values(), strict=True)
         ]
         self.columns = dict(columns or {})
@@ -101,6 +131,15 @@ class Study(Analyses):
             raise ParameterError(f"rows is a number from 1 to {MAX_ROWS}, not {rows!r}")
         self.rows = None if rows is None else int(rows)
         self._carrier = LocalCarrier()
+        self._checked = False
+        self._keys = keys
+        self._signatures = signatures
+        if codebook is None and (signatures is not None or keys is not None):
+            raise ParameterError("signatures and keys are for a codebook; give the codebook")
+        if codebook is not None:
+            self.columns = codebook.declared(self.columns)
+            if (signatures is None) != (keys is None):
+                raise ParameterError("give the sites' signatures and their public keys together")
 
     def count(self, *, by: str | None = None) -> Result:
         """Count rows.
@@ -156,6 +195,12 @@ class Study(Analyses):
         ask = self.inquiry()
         schema = ask.schema
         measures = list(dict.fromkeys(m for s in statistics for m in s.measures()))
+        if self.rule.active:
+            count_sites = self.rule.minimum_sites > 1
+            also = needed(statistics, schema, self.missing, count_sites)
+            measures = list(dict.fromkeys([*measures, *also]))
+            sizes = {m: len(m.labels(schema)) for m in measures}
+            release.check(statistics, sizes, schema, self.missing)
         totals = ask.totals(measures)
         finished = [statistic.finish(totals, schema) for statistic in statistics]
         run = ask.done()
@@ -167,19 +212,47 @@ class Study(Analyses):
         plain = [statistic.plaintext(pool) for statistic in statistics]
         run = dataclasses.replace(run, plaintext_seconds=time.perf_counter() - start)
         count = sum(table.rows for table in self.tables)
-        return [
-            Result(
-                s,
-                tuple(rows),
-                tuple(values),
-                run,
-                _ROUNDING * s.magnitude(schema, count),
-                tuple(s.outside(pool)),
+        shown_by = release.Release(statistics, totals, schema, self.missing, self.rule)
+        results = []
+        for s, rows, values in zip(statistics, finished, plain, strict=True):
+            shown = shown_by.of(s, rows, values, s.outside(pool))
+            rounding = _ROUNDING * s.magnitude(schema, count)
+            results.append(
+                Result(s, shown.rows, shown.plaintext, run, rounding, shown.outside, shown.remarks)
             )
-            for s, rows, values in zip(statistics, finished, plain, strict=True)
-        ]
+        return results
 
     def inquiry(self) -> Inquiry:
-        """Begin a question: agree on facts anew, count messages from zero."""
-        schema = Schema(self.tables, self.columns, rows=self.rows)
+        """Begin a question: agree on facts anew, count messages from zero.
+
+        Raises:
+            AuthenticationError: A site has not signed the codebook, or another one.
+            ParameterError, RangeError: A site's data do not follow it.
+        """
+        if self.codebook is not None:
+            self._agree(self.codebook)
+        closed = self.codebook is not None
+        schema = Schema(self.tables, self.columns, rows=self.rows, closed=closed)
         return Inquiry(self.tables, schema, self.missing, self.protocol, self._carrier)
+
+    def _agree(self, codebook: Codebook) -> None:
+        """Verify the signatures, and let every site check its rows; once is enough."""
+        if self._checked:
+            return
+        names = [table.site for table in self.tables]
+        own = {name: self._carrier.identity(name) for name in names}
+        keys = self._keys if self._keys is not None else {n: i.public for n, i in own.items()}
+        unknown = [name for name in names if name not in keys]
+        if unknown:
+            raise AuthenticationError(f"{unknown[0]}: has no public key; pin one in keys")
+        signed = self._signatures
+        if signed is None:
+            signed = {name: codebook.sign(identity) for name, identity in own.items()}
+        codebook.verify(signed, {name: keys[name] for name in names})
+        found = [f for t in self.tables for f in find(t, codebook.columns, codebook.unique)]
+        wrong = [f for f in found if f.severity == "error"]
+        if wrong:
+            raise wrong[0].error(len(wrong) - 1)
+        for finding in found:
+            warnings.warn(str(finding), CodebookWarning, stacklevel=5)
+        self._checked = True

@@ -5,8 +5,10 @@ Errors name site, column and row, never a value. A row is counted from 1, withou
 """
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -66,13 +68,22 @@ class Categories:
 class Table:
     """One site's rows."""
 
-    def __init__(self, site: str, frame: Any, source: str | None = None) -> None:
+    def __init__(
+        self,
+        site: str,
+        frame: Any,
+        source: str | None = None,
+        missing: Mapping[str, Sequence[str | int | float]] | None = None,
+        optional: Collection[str] = (),
+    ) -> None:
         """Take a data frame of any library that narwhals knows.
 
         Args:
             site: The site's name.
             frame: Its rows.
             source: What an error calls the site's data, say a file; by default the site.
+            missing: Column to texts and numbers that mean that a cell is empty.
+            optional: Columns of which all cells are empty where they are not there.
 
         Raises:
             ParameterError: Not a data frame, or two columns of the same name.
@@ -100,6 +111,8 @@ class Table:
         except (ValueError, nw.exceptions.NarwhalsError) as error:
             raise ParameterError(f"{self.source}: {error}") from None
         self.rows: int = self._frame.shape[0]
+        self._codes = {name: _Codes(codes) for name, codes in (missing or {}).items()}
+        self._optional = set(optional) - set(self._frame.columns)
         self._numbers: dict[str, Numbers] = {}
         self._categories: dict[str, Categories] = {}
 
@@ -138,6 +151,39 @@ class Table:
             return self.numbers(column).missing
         return self.categories(column).codes < 0
 
+    def not_numbers(self, column: str) -> Mask:
+        """Return where a column has something else than a number, and is not empty either."""
+        series = self._series(column)
+        if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+            return np.zeros(self.rows, bool)
+        return np.array([v is _NOT_A_NUMBER for v in self._as_numbers(column, series)], bool)
+
+    def has_dates(self, column: str) -> bool:
+        """Whether a column is one of dates or times."""
+        series = self._series(column)
+        cells = (c for c in series.to_list() if not _is_missing(c))
+        return bool(series.dtype.is_temporal()) or isinstance(next(cells, None), date)
+
+    def keys(self, columns: Sequence[str]) -> list[Hashable]:
+        """Return what some columns have in each row, together; None if a cell is empty.
+
+        Texts are compared without the white space around them, and numbers as they are written.
+        """
+        found = [[_key(cell) for cell in cells] for cells in self._cells(columns)]
+        return [None if None in key else key for key in zip(*found, strict=True)]
+
+    def cells(self, columns: Sequence[str]) -> list[Hashable]:
+        """Return what some columns have in each row, together."""
+        return [tuple(map(_key, row)) for row in zip(*self._cells(columns), strict=True)]
+
+    def _cells(self, columns: Sequence[str]) -> list[list[Any]]:
+        found = []
+        for column in columns:
+            codes = self._codes.get(column, _NO_CODES)
+            cells = self._series(column).to_list()
+            found.append([None if _is_missing(c) or c in codes else c for c in cells])
+        return found
+
     def _series(self, column: str) -> Any:
         if column not in self._frame.columns:
             known = ", ".join(map(_listed, self._frame.columns[:20])) or "none"
@@ -145,6 +191,18 @@ class Table:
         return self._frame.get_column(column)
 
     def _read_numbers(self, column: str) -> Numbers:
+        if column in self._optional:
+            return Numbers(np.zeros(self.rows, np.int64), np.ones(self.rows, bool))
+        found = self._read_all_numbers(column)
+        codes = self._codes.get(column, _NO_CODES)
+        if not codes.numbers or found.values.dtype.kind == "b":
+            return found
+        empty = found.missing | codes.among(found.values)
+        values = found.values.copy()
+        values[empty] = 0
+        return Numbers(values, empty)
+
+    def _read_all_numbers(self, column: str) -> Numbers:
         series = self._series(column)
         dtype = series.dtype
         if self.rows == 0:
@@ -162,9 +220,18 @@ class Table:
                 # Of narrower floats the exact value counts, not the decimal that they print as.
                 values = np.where(missing, 0, values.astype(np.float64))
             return Numbers(values, missing)
-        return self._from_cells(column, series.to_list())
+        return self._from_cells(column, self._as_numbers(column, series), series)
 
-    def _from_cells(self, column: str, cells: Sequence[Any]) -> Numbers:
+    def _as_numbers(self, column: str, series: Any) -> list[Any]:
+        """Return cells: numbers, None for empty ones, and `_NOT_A_NUMBER`.
+
+        Where a text means that a cell is empty, the others of its column are read as numbers: a
+        file's column with a dot for an empty cell is all texts.
+        """
+        codes = self._codes.get(column, _NO_CODES)
+        return [_as_number(cell, codes) for cell in series.to_list()]
+
+    def _from_cells(self, column: str, cells: Sequence[Any], series: Any) -> Numbers:
         missing = np.array([_is_missing(cell) for cell in cells], bool)
         values = np.empty(len(cells), object)
         for row, cell in enumerate(cells):
@@ -173,7 +240,9 @@ class Table:
             elif isinstance(cell, int | float | Decimal | np.number | np.bool_):
                 values[row] = cell
             else:
-                raise self._not_a_number(column, cells, row)
+                codes = self._codes.get(column, _NO_CODES)
+                given = [None if cell in codes else cell for cell in series.to_list()]
+                raise self._not_a_number(column, given, row)
         return Numbers(values, missing)
 
     def _not_a_number(self, column: str, cells: Sequence[Any], row: int) -> ParameterError:
@@ -191,6 +260,9 @@ class Table:
         )
 
     def _read_categories(self, column: str) -> Categories:
+        if column in self._optional:
+            return Categories((), np.full(self.rows, -1, np.int64), None)
+        mean_missing = self._codes.get(column, _NO_CODES)
         series = self._series(column)
         dtype = series.dtype
         declared: tuple[Level, ...] | None = None
@@ -214,7 +286,7 @@ class Table:
         first = np.zeros(len(index), np.int64)
         first[codes[::-1]] = np.arange(self.rows)[::-1]  # the first row of each value stays
         for code, cell in enumerate(encoded.dictionary.to_pylist()):
-            if not _is_missing(cell):
+            if not _is_missing(cell) and cell not in mean_missing:
                 level = self._level(column, int(first[code]), cell)
                 index[code] = positions.setdefault(level, len(positions))
         return Categories(tuple(positions), index[codes], declared)
@@ -232,10 +304,70 @@ class Table:
         )
 
 
+class _Codes:
+    """Texts and numbers that mean that there is no value."""
+
+    def __init__(self, codes: Sequence[str | int | float]) -> None:
+        self.texts = {str(code).strip() for code in codes}
+        self.numbers = [
+            Decimal(str(code)) for code in codes if _NUMBER.fullmatch(str(code).strip())
+        ]
+
+    def __contains__(self, cell: Any) -> bool:
+        if isinstance(cell, str):
+            return cell.strip() in self.texts
+        if isinstance(cell, int | float | Decimal | np.number) and not isinstance(cell, bool):
+            return any(cell == _alike(code, cell) for code in self.numbers)
+        return False
+
+    def among(self, values: npt.NDArray[Any]) -> Mask:
+        """Return which of some numbers are such codes."""
+        if values.dtype == object:
+            return np.array([value in self for value in values], bool)
+        found = np.zeros(len(values), bool)
+        for code in self.numbers:
+            found |= values == (int(code) if code == int(code) else float(code))
+        return found
+
+
+def _alike(code: Decimal, cell: Any) -> Any:
+    """Return a code as a number of a cell's kind: 0.1 is one float, and another decimal."""
+    return code if isinstance(cell, Decimal) or code == int(code) else float(code)
+
+
+_NO_CODES = _Codes(())
+
+
+class _NotANumber:
+    """Stands for a cell that is neither a number nor empty."""
+
+
+_NOT_A_NUMBER = _NotANumber()
+
+
+def _as_number(cell: Any, codes: _Codes) -> Any:
+    if _is_missing(cell) or cell in codes:
+        return None
+    if isinstance(cell, str) and codes.texts and _NUMBER.fullmatch(cell.strip()):
+        return Decimal(cell.strip())
+    number = isinstance(cell, int | float | Decimal | np.number | np.bool_)
+    return cell if number else _NOT_A_NUMBER
+
+
+def _key(cell: Any) -> Hashable:
+    """Return a cell so that what people take for the same is equal."""
+    if isinstance(cell, str):
+        return unicodedata.normalize("NFC", cell).strip() or None
+    if isinstance(cell, float | np.floating) and float(cell).is_integer():
+        return str(int(cell))
+    return None if cell is None else str(cell)
+
+
 def _listed(name: Any) -> str:
     return str(name) if str(name) == str(name).strip() else repr(name)
 
 
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 
 

@@ -42,10 +42,10 @@ def run():
 
 @pytest.fixture
 def stats(run):
-    """`stats(...)` is the object that `securecomp stats ... --json` prints."""
+    """`stats(...)` is the object that `securecomp stats ... --json` prints, small cells too."""
 
     def stats(*arguments):
-        result = run("stats", *arguments, "--json")
+        result = run("stats", *arguments, "--json", "--min-count", "0")
         assert (result.exit_code, result.stderr) == (0, "")
         return json.loads(result.stdout)
 

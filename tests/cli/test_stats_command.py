@@ -207,6 +207,53 @@ class TestOptions:
         assert (result.exit_code, result.stdout.split()[-1]) == (0, version("securecomp"))
 
 
+class TestSmallCells:
+    @pytest.fixture
+    def many(self, write):
+        rows = [f"{ward},{i}" for ward, n in (("a", 40), ("b", 30), ("c", 4)) for i in range(n)]
+        lines = ["ward,los", *rows]
+        return [
+            write("north.csv", "\n".join([*lines[:1], *lines[1::2]])),
+            write("south.csv", "\n".join([*lines[:1], *lines[2::2]])),
+        ]
+
+    def test_they_are_suppressed(self, run, many):
+        result = run("stats", *many, "--count", "--mean", "los", "--by", "ward")
+        assert (result.exit_code, result.stderr) == (0, "")
+        lines = result.stdout.splitlines()
+        assert "│    b │     * │" in lines
+        assert "│    c │   <11 │" in lines
+        assert sum(line.startswith("suppressed: <11: at least one row") for line in lines) == 1
+
+    def test_json(self, run, many):
+        result = run("stats", *many, "--count", "--by", "ward", "--json")
+        found = json.loads(result.stdout)["results"]
+        assert [row["value"] for row in found] == [40, None, None]
+        assert [row.get("suppressed") for row in found] == [None, {"value": "*"}, {"value": "<11"}]
+
+    def test_other_minima(self, run, many):
+        shown = json.loads(
+            run("stats", *many, "--count", "--by", "ward", "--min-count", "4", "--json").stdout
+        )
+        assert values(shown) == [40, 30, 4]
+        asked = ("--count", "--by", "ward", "--min-count", "0", "--min-sites", "2", "--json")
+        assert values(json.loads(run("stats", *many, *asked).stdout)) == [40, 30, 4]
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [(("--min-count", "-1"), "--min-count"), (("--min-sites", "0"), "--min-sites")],
+    )
+    def test_bad_minima(self, run, many, options, words):
+        result = run("stats", *many, "--count", *options)
+        assert result.exit_code == 2
+        assert words in result.stderr
+
+    def test_more_sites_than_files(self, run, many):
+        result = run("stats", *many, "--count", "--min-sites", "3")
+        assert result.exit_code == 1
+        assert "lower minimum_sites (--min-sites)" in result.stderr
+
+
 class TestFiles:
     def test_any_number(self, stats, write):
         files = [write(f"site{i}.csv", f"x\n{i}\n") for i in range(40)]
@@ -354,7 +401,10 @@ class TestJson:
 class TestText:
     def test_what_is_printed(self, run, files):
         result = run(
-            "stats", *files, *("--count", "--mean", "los", "--by", "ward", "--bound", "los=365")
+            "stats",
+            *files,
+            *("--count", "--mean", "los", "--by", "ward", "--bound", "los=365"),
+            *("--min-count", "0"),
         )
         assert (result.exit_code, result.stderr) == (0, "")
         lines = result.stdout.splitlines()

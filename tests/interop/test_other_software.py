@@ -18,7 +18,7 @@ def stays():
 
 @pytest.fixture(scope="module")
 def hospitals(stays):
-    return Study({str(number): rows for number, rows in stays.groupby("provnum")})
+    return Study({str(number): rows for number, rows in stays.groupby("provnum")}, minimum_count=0)
 
 
 HISTOGRAMS = {
@@ -40,7 +40,7 @@ def test_numpy_histogram(name, library):
     cells, edges = HISTOGRAMS[name]
     cells = np.array(cells)
     sites = {"a": library({"x": cells[::2]}), "b": library({"x": cells[1::2]})}
-    result = Study(sites).histogram("x", edges)
+    result = Study(sites, minimum_count=0).histogram("x", edges)
     assert result.value == np.histogram(cells.astype(float), edges)[0].tolist()
     (row,) = result.rows
     assert row["below"] == int((cells < edges[0]).sum())
@@ -55,7 +55,10 @@ def test_numpy_histogram_at_random():
         cells = np.round(draw.normal(0, 3, 60), int(draw.integers(0, 3)))
         edges = np.unique(np.round(draw.normal(0, 3, 6), 1))
         sites = {str(i): pl.DataFrame({"x": part}) for i, part in enumerate(np.split(cells, 3))}
-        assert Study(sites).histogram("x", edges).value == np.histogram(cells, edges)[0].tolist()
+        assert (
+            Study(sites, minimum_count=0).histogram("x", edges).value
+            == np.histogram(cells, edges)[0].tolist()
+        )
 
 
 def test_scipy_moments(stays, hospitals):
@@ -143,7 +146,9 @@ def test_the_same_from_polars_pandas_and_pyarrow(stays):
         for i, (number, rows) in enumerate(stays.groupby("provnum"))
     }
     columns = {"los": Column(bound=365, decimals=0), "type": Column(levels=[1, 2, 3])}
-    mixed = Study(sites, columns=columns).run([Sum("los", "type"), Histogram("los", None, (1, 9))])
+    mixed = Study(sites, columns=columns, minimum_count=0).run(
+        [Sum("los", "type"), Histogram("los", None, (1, 9))]
+    )
     assert mixed[0].value == stays.groupby("type")["los"].sum().to_dict()
     assert mixed[1].value == [int(stays["los"].between(1, 9).sum())]
     assert mixed[0].run.from_data == {}

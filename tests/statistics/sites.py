@@ -14,7 +14,8 @@ NAMES = ("north", "south", "east", "west", "centre")
 
 
 def study(*frames, **options):
-    """A study of frames, at sites called north, south, east, ..."""
+    """A study of frames, at sites called north, south, east, ..., that shows small cells too."""
+    options = {"minimum_count": 0, **options}
     return Study(dict(zip(NAMES, frames, strict=False)), **options)
 
 

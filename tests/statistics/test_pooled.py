@@ -22,7 +22,7 @@ def stays():
 
 @pytest.fixture(scope="module")
 def hospitals(stays):
-    return Study({str(number): rows for number, rows in stays.groupby("provnum")})
+    return Study({str(number): rows for number, rows in stays.groupby("provnum")}, minimum_count=0)
 
 
 def questions(by):
@@ -116,7 +116,7 @@ def patients():
 
 @pytest.fixture(scope="module")
 def centres(patients):
-    return Study(dict(iter(patients.groupby("site"))))
+    return Study(dict(iter(patients.groupby("site"))), minimum_count=0)
 
 
 def test_the_published_table(centres):
@@ -148,7 +148,7 @@ def test_decimals(centres, patients):
 
 
 def test_empty_cells_are_dropped_only_where_they_matter(patients):
-    centres = Study(dict(iter(patients.groupby("site"))), missing="drop")
+    centres = Study(dict(iter(patients.groupby("site"))), missing="drop", minimum_count=0)
     bleed = patients["bleed"].dropna()
     assert 0 < len(bleed) < len(patients)
     counted, summed, averaged = centres.run([Count(), Sum("bleed"), Mean("bleed")])

@@ -1,0 +1,113 @@
+"""One column of a codebook: what its values are and may be, and which of them mean missing."""
+
+import math
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+import msgspec
+
+from securecomp.errors import ParameterError
+from securecomp.statistics.schema import Column
+
+Code = str | int | float
+Kind = Literal["number", "category", "identifier"]
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the sites agree on about a column.
+
+    Attributes:
+        kind: Numbers, categories, or what identifies a patient or a row and is never summed.
+        description: What is measured, how, when; for people.
+        unit: Of numbers: "kg", "mmol/L".
+        lower: Least plausible number; what is below is refused.
+        upper: Greatest plausible number.
+        typical: Where the median of any site should be; a site whose median is elsewhere is warned
+            that its unit may be another.
+        decimals: Decimals of the numbers.
+        levels: Each category as it is written, to what it means: {"1": "female"}.
+        missing: Texts and numbers that mean that there is no value: "NA", -9, 999.
+        required: Whether the column must be there. Where an optional one is not, all is missing.
+    """
+
+    kind: Kind
+    description: str = ""
+    unit: str = ""
+    lower: int | float | None = None
+    upper: int | float | None = None
+    typical: tuple[float, float] | None = None
+    decimals: int = 0
+    levels: dict[str, str] = {}  # msgspec copies it for each entry
+    missing: tuple[Code, ...] = ()
+    required: bool = True
+
+    def check(self, name: str) -> None:
+        """Refuse an entry that cannot be meant.
+
+        Raises:
+            ParameterError: It names the column and what to correct.
+        """
+        where = f"codebook: column {name!r}"
+        numbers = (self.lower, self.upper, *(self.typical or ()))
+        numbers += tuple(c for c in self.missing if not isinstance(c, str))
+        if any(v is not None and not math.isfinite(v) for v in numbers):
+            raise ParameterError(f"{where}: a number is not finite; correct it")
+        if self.kind == "number":
+            self._check_number(where)
+        elif (self.lower, self.upper, self.typical, self.decimals) != (None, None, None, 0):
+            raise ParameterError(
+                f"{where}: only numbers have lower, upper, typical and decimals; remove them"
+            )
+        if (self.kind == "category") != bool(self.levels):
+            raise ParameterError(
+                f"{where}: list its levels" if self.kind == "category" else
+                f"{where}: only a category has levels; remove them, or change its kind"
+            )  # fmt: skip
+        both = set(self.levels) & {str(code) for code in self.missing}
+        if both:
+            raise ParameterError(
+                f"{where}: {min(both)!r} is a level and means missing too; remove one of the two"
+            )
+
+    def _check_number(self, where: str) -> None:
+        low, high = self.lower, self.upper
+        if low is None or high is None or low > high:
+            raise ParameterError(f"{where}: give lower and upper, the lesser one first")
+        if not 0 <= self.decimals <= 30:
+            raise ParameterError(f"{where}: decimals are a number from 0 to 30")
+        if self.typical is not None:
+            least, most = self.typical
+            if not low <= least <= most <= high:
+                raise ParameterError(
+                    f"{where}: typical is two numbers, the lesser one first, within lower and upper"
+                )
+        for code in self.missing:
+            number = as_number(code)
+            if number is not None and low <= number <= high:
+                raise ParameterError(
+                    f"{where}: {code!r} means missing and lies within lower and upper; take a code "
+                    "that no value can have, or a narrower range"
+                )
+
+    def column(self) -> Column:
+        """Return what a computation has to know."""
+        if self.kind == "number":
+            bound = max(abs(Decimal(str(v))) for v in (self.lower, self.upper))
+            return Column(bound=bound, decimals=self.decimals)
+        levels = tuple(self.levels)
+        codes = [as_number(level) for level in levels]
+        whole = [abs(int(c)) for c in codes if c is not None and c == int(c)]
+        if levels and len(whole) == len(levels):  # zeros and ones are summed, too
+            return Column(bound=max(whole), decimals=0, levels=levels)
+        if set(levels) == {"false", "true"}:
+            return Column(bound=1, decimals=0, levels=levels)
+        return Column(levels=levels) if levels else Column()
+
+
+def as_number(value: Code) -> Decimal | None:
+    """Return a number that is written as a text, or is one; None if it is none."""
+    try:
+        number = Decimal(str(value).strip())
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
