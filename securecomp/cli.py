@@ -9,6 +9,7 @@ import click
 
 from securecomp import cli_values as values
 from securecomp.cli_ckks import ckks
+from securecomp.cli_codebook import codebook
 from securecomp.cli_paillier import paillier
 from securecomp.cli_stats import stats
 from securecomp.console import console, plain_errors, status
@@ -27,6 +28,7 @@ def main() -> None:
 main.add_command(paillier)
 main.add_command(ckks)
 main.add_command(stats)
+main.add_command(codebook)
 
 
 @main.group()

@@ -9,7 +9,7 @@ import click
 
 from securecomp import cli_analyses
 from securecomp import cli_values as values
-from securecomp.console import console, plain_errors, status
+from securecomp.console import console, plain_errors, plain_warnings, status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,6 +56,12 @@ if TYPE_CHECKING:
 @click.option("--decimals", multiple=True, metavar="COL=N", help="Decimals of a column.")
 @click.option("--levels", multiple=True, metavar="COL=A,B,C", help="All categories of a column.")
 @click.option(
+    "--codebook",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="What the columns mean; every site's file is checked against it first.",
+)
+@click.option(
     "--min-count",
     default=11,
     show_default=True,
@@ -97,6 +103,7 @@ def stats(
     bound: tuple[str, ...],
     decimals: tuple[str, ...],
     levels: tuple[str, ...],
+    codebook: Path | None,
     min_count: int,
     min_sites: int,
     delimiter: str | None,
@@ -121,9 +128,10 @@ def stats(
     computing = None if servers is None else values.servers(servers)
     bins = [values.edges(text) for text in edges]
     bins = bins * len(histograms) if len(bins) == 1 else bins
-    with plain_errors(), status("computing"):
+    with plain_errors(), plain_warnings(), status("computing"):
         from securecomp import sums as protocols
         from securecomp.statistics import (
+            Codebook,
             Count,
             CrossTable,
             Histogram,
@@ -163,6 +171,7 @@ def stats(
                 security=cast("Security | None", security),
             ),
             missing="drop" if missing == "drop" else "error",
+            codebook=None if codebook is None else Codebook.read(codebook),
             minimum_count=min_count,
             minimum_sites=min_sites,
             sources={name: str(path) for name, path in sites.items()},

@@ -25,6 +25,20 @@ def plain_errors() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print each warning in one line, and go on."""
+    import warnings
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        finally:
+            for warning in caught:
+                click.echo(f"warning: {warning.message}", err=True)
+
+
+@contextlib.contextmanager
 def status(text: str) -> Iterator[None]:
     """Show that work is going on, on a terminal."""
     from rich.console import Console
