@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -60,6 +60,7 @@ class LocalCarrier:
         self.transcript = Transcript()
         self._identities: dict[str, Identity] = {}
         self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
 
     def start(self) -> None:
         """Begin a new computation: count from zero. The parties keep their keys."""
@@ -87,10 +88,16 @@ class LocalCarrier:
     def each(self, work: Callable[[str], T], names: Iterable[str], elements: int) -> dict[str, T]:
         """Do the work of several parties, side by side where the vectors are worth a thread."""
         names = list(names)
-        if elements < _WORTH_A_THREAD:
+        if elements < _WORTH_A_THREAD or len(names) < 2:
             return {name: work(name) for name in names}
-        with ThreadPoolExecutor(min(len(names), os.cpu_count() or 1)) as pool:
-            return dict(zip(names, pool.map(work, names), strict=True))
+        if self._threads is None:  # kept: a protocol of many rounds would start thousands
+            self._threads = ThreadPoolExecutor(os.cpu_count() or 1)
+        running = [self._threads.submit(work, name) for name in names[1:]]
+        try:
+            done = {names[0]: work(names[0])}
+        finally:
+            wait(running)  # nobody works on after an error
+        return done | {n: task.result() for n, task in zip(names[1:], running, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)

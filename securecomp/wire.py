@@ -276,8 +276,8 @@ _NOT_CANONICAL = "the vector has a residue that is not below the modulus"
 def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.BITS) -> Lanes:
     """Return the residues of a message's payload, shape (length,), each below 2^bits.
 
-    With the field's 61 bits, each is below the modulus too. With 32 bits they are a view of the
-    payload, uint32; otherwise uint64.
+    With the field's 61 bits, each is below the modulus too. With 32 and 64 bits they are a view of
+    the payload, uint32 and uint64; otherwise new, uint64.
 
     Raises:
         DecodeError: Another length or width than expected, a residue that is not canonical, or
@@ -286,6 +286,8 @@ def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.B
     words = packed_words(vector, payload, length, bits)
     if bits == 32:
         return words.view("<u4")[:length]
+    if bits == 64:
+        return words
     out = buffers.residues(length)
     if bits != field.BITS:
         kernels.unpack(words, bits, out)

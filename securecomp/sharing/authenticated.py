@@ -103,27 +103,22 @@ class Authenticated(LinearEngine[Checking]):
         for xs, ys, (a, b, _) in zip(x, y, parts, strict=True):
             masked.append(np.concatenate([field.subtract(xs, a), field.subtract(ys, b)], axis=1))
         out = []
-        for party, opened, (a, b, c) in zip(
-            self.run.members, self.open(masked), parts, strict=True
-        ):
+        for xs, opened, (_, b, c) in zip(x, self.open(masked), parts, strict=True):
             d, e = opened[:size], opened[size:]
             pair = np.empty((2, size), np.uint64)
-            kernels.beaver(d, e, a[0], b[0], c[0], party.index == 0, pair[0])
-            kernels.beaver(d, e, a[1], b[1], c[1], False, pair[1])
-            tag = field.multiply(field.multiply(d, e), party.key)
-            field.add(pair[1], tag, out=pair[1])
+            for row in (0, 1):  # x y = c + d b + e x is linear in what is shared: so are MACs
+                kernels.beaver(d, e, xs[row], b[row], c[row], pair[row])
             out.append(pair)
         return out
 
     def square(self, x: Value) -> Value:
-        """x^2 = c + 2 d a + d^2, where a and c = a^2 are shared and d = x - a is opened."""
+        """x^2 = c + d (x + a), where a and c = a^2 are shared and d = x - a is opened."""
         parts = self.run.material("square", (x[0].shape[1],))
         opened = self.open([field.subtract(xs, p[0]) for xs, p in zip(x, parts, strict=True)])
-        out = [
-            field.add(c, field.multiply(a, field.add(d, d)))
-            for d, (a, c) in zip(opened, parts, strict=True)
+        return [
+            field.add(c, field.multiply(field.add(xs, a), d))
+            for xs, d, (a, c) in zip(x, opened, parts, strict=True)
         ]
-        return self.add_each(out, [field.multiply(d, d) for d in opened])
 
     def matmul(self, x: Value, y: Value, shape: tuple[int, int, int]) -> Value:
         """A matrix product: one round, m k + k n elements are opened."""
@@ -133,18 +128,12 @@ class Authenticated(LinearEngine[Checking]):
             np.concatenate([field.subtract(xs, a), field.subtract(ys, b)], axis=1)
             for xs, ys, (a, b, _) in zip(x, y, parts, strict=True)
         ]
-        out, public = [], []
-        for opened, (a, b, c) in zip(self.open(masked), parts, strict=True):
+        for xs, opened, (_, b, c) in zip(x, self.open(masked), parts, strict=True):
             d, e = opened[: m * k].reshape(m, k), opened[m * k :].reshape(k, n)
-            pair = []
             for row in (0, 1):
-                # d b + a e in one product: [d a] times b over e
-                left = np.concatenate([d, a[row].reshape(m, k)], axis=1)
-                right = np.concatenate([b[row].reshape(k, n), e], axis=0)
-                pair.append(field.add(c[row], field.matmul(left, right).reshape(-1)))
-            out.append(np.stack(pair))
-            public.append(field.matmul(d, e).reshape(-1))
-        return self.add_each(out, public)
+                field.matmul(d, b[row].reshape(k, n), plus=c[row].reshape(m, n))
+                field.matmul(xs[row].reshape(m, k), e, plus=c[row].reshape(m, n))
+        return [c for _, _, c in parts]
 
     def mask_digits(self, count: int, cut: int) -> Value:
         """The digits of random masks below p, shape (2, rows, count) a party."""

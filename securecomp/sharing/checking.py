@@ -32,22 +32,15 @@ from securecomp.carrier import Carrier, T
 from securecomp.core import field, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
-from securecomp.errors import DecodeError, LocalProtocolError, ProtocolError, RemoteProtocolError
+from securecomp.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from securecomp.identity import Identity
 from securecomp.journal import Journal
 from securecomp.roles import State
 from securecomp.sharing import authdealing
 from securecomp.sharing.authdealing import Kind
-from securecomp.sharing.computing import (
-    DEALER,
-    Computing,
-    Dealer,
-    Lockstep,
-    Party,
-    Said,
-    vector_body,
-)
+from securecomp.sharing.computing import DEALER, Dealer, Lockstep, Party, as_heard
 from securecomp.sharing.dealing import Shape
+from securecomp.sharing.speaking import Computing, Said, vector_body
 
 LARGEST_UNCHECKED = 1 << 22
 """So many opened values are checked before the next is opened, also if nothing is revealed."""
@@ -286,7 +279,7 @@ class Checking(Lockstep):
             for correction in made:
                 body = vector_body(correction, field.BITS)
                 data = self._tell(dealer, last, body, Said.KIND)
-                heard.append(self._hear_vector(last, data, DEALER, correction.size))
+                heard.append(last.said(data, DEALER, self._step, correction.size))
             self.dealer_seconds += time.perf_counter() - start
             found = self._carrier.each(
                 lambda name: self._member(name).vectors(self._serial, kind, shape, heard),
@@ -294,15 +287,6 @@ class Checking(Lockstep):
                 max(made[0].size, 1),
             )
         return [found[name] for name in self.names]
-
-    def _hear_vector(
-        self, party: CheckingParty, data: wire.Buffer, sender: str, size: int
-    ) -> Residues:
-        message, payload = party.hear(data, sender, self._step, Said)
-        try:
-            return wire.unpack(message.vector, payload, size, field.BITS)
-        except DecodeError as error:
-            raise RemoteProtocolError(sender, str(error)) from None
 
     def _member(self, name: str) -> CheckingParty:
         return self.members[self.names.index(name)]
@@ -324,7 +308,7 @@ class Checking(Lockstep):
             heard = {owner: values}
             for name, data in zip(others, sealed, strict=True):
                 arrived = self._carrier.send(owner, name, data)
-                heard[name] = self._hear_vector(self._member(name), arrived, owner, values.size)
+                heard[name] = self._member(name).said(arrived, owner, self._step, values.size)
             self._fresh = True
             for party in self.members:
                 party.remember(heard[party.name], None)
@@ -336,7 +320,10 @@ class Checking(Lockstep):
             if self.members[0].unchecked + pairs[0].shape[1] > LARGEST_UNCHECKED:
                 self.check()
             self._fresh = True
-            found = self._exchange([pair[0] for pair in pairs], field.BITS, self.names)
+            size = pairs[0].shape[1]
+            found = self._exchange(
+                size, lambda i: pairs[i][0].copy(), as_heard, field.BITS, self.names
+            )
             for party, pair in zip(self.members, pairs, strict=True):
                 party.remember(found[party.name], pair[1])
         return [found[name] for name in self.names]

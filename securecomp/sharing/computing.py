@@ -13,12 +13,10 @@ Sources: Beaver, CRYPTO 1991; Damgård, Fitzi, Kiltz, Nielsen, Toft, TCC 2006 (c
 opening); Catrina, de Hoogh, SCN 2010.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
-from securecomp import identity as identity_
 from securecomp import wire
 from securecomp.carrier import Carrier
 from securecomp.core import entropy as entropy_
@@ -27,131 +25,19 @@ from securecomp.core.bits import Words
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
 from securecomp.errors import (
-    DecodeError,
     ParameterError,
-    RangeError,
-    RemoteProtocolError,
     ThresholdError,
 )
 from securecomp.identity import Identity
 from securecomp.journal import Journal, MemoryJournal
-from securecomp.roles import Role, State
-from securecomp.session import ID_BYTES, Conversation
+from securecomp.session import ID_BYTES
 from securecomp.sharing import dealing
 from securecomp.sharing.dealing import Kind, Part, Shape
+from securecomp.sharing.speaking import Computing, Said, Seed, Speaker, vector_body
 
 PROTOCOL = "sharing/computing/1"
 DEALER = "dealer"
-
-
-class Seed(wire.Message, frozen=True):
-    """Dealer to party, once: what its correlations are expanded from.
-    Owner to party: what its share of an input is expanded from.
-    """
-
-    KIND: ClassVar[int] = 3
-    seed: bytes
-
-
-class Said(wire.Message, frozen=True):
-    """One party's share of a masked or revealed value; or the dealer's correction."""
-
-    KIND: ClassVar[int] = 4
-    vector: wire.Vector
-
-
-class Computing(Conversation):
-    """Who computes, under which keys. `round` is the step that messages belong to.
-
-    The dealer is a party of its own or, where there are others who never see what these open, one
-    of those (`replicated`); "" is none.
-    """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        keys: Mapping[str, bytes],
-        session: bytes,
-        protocol: str = PROTOCOL,
-        dealer: str = DEALER,
-    ) -> None:
-        self.id = session
-        self.round = 0
-        self.names = tuple(names)
-        self.keys = dict(keys)
-        self.dealer = dealer
-        everyone = (*names, dealer) if dealer else names
-        facts = prg.join(protocol, session, *names, *(keys[n] for n in everyone))
-        self._agreement = hashlib.sha256(facts).digest()
-
-    @property
-    def agreement(self) -> bytes:
-        """SHA-256 of protocol, session, names and keys."""
-        return self._agreement
-
-    @property
-    def largest_message(self) -> int:
-        """Bytes that no message's body passes."""
-        return wire.packed_size(wire.MAX_ELEMENTS, 64) + 4096
-
-
-class Speaker(Role):
-    """Seals what it says in a step, and opens what others say in it."""
-
-    TRANSITIONS: ClassVar = {
-        (State.READY, "say"): State.READY,
-        (State.READY, "hear"): State.READY,
-    }
-
-    def __init__(
-        self, computing: Computing, name: str, identity: Identity, entropy: Entropy
-    ) -> None:
-        super().__init__(name, State.READY)
-        self._computing = computing
-        self._identity = identity
-        self._entropy = entropy
-
-    def say(self, recipients: Sequence[str], step: int, body: wire.Bytes, kind: int) -> list[bytes]:
-        """Return a body sealed for each recipient."""
-        self.state = self._next("say")
-        c = self._computing
-        sealed = []
-        for name in recipients:
-            header = wire.Header(kind, c.id, step, c.agreement, self.name, name)
-            sealed.append(identity_.seal(self._identity, c, header, body, self._entropy))
-        return sealed  # type: ignore[return-value]
-
-    def hear(
-        self, data: wire.Buffer, sender: str, step: int, kind: type[wire.M]
-    ) -> tuple[wire.M, memoryview]:
-        """Open what a party said in a step.
-
-        Raises:
-            DecodeError, AuthenticationError: Not a message, or not this sender's.
-            RemoteProtocolError: Of another step or sender, or malformed.
-        """
-        self.state = self._next("hear")
-        c = self._computing
-        c.round = step
-        header, body = identity_.open_sealed(self._identity, c, c.agreement, data, self.name)
-        if header.sender != sender or header.kind != kind.KIND:
-            raise RemoteProtocolError(header.sender, "said something that is not awaited here")
-        try:
-            return wire.decode_body(body, kind)
-        except DecodeError as error:
-            raise RemoteProtocolError(sender, str(error)) from None
-
-    def hear_seed(self, data: wire.Buffer, sender: str, step: int) -> bytes:
-        """Return the seed that a party said in a step.
-
-        Raises:
-            DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
-                or something behind it.
-        """
-        message, payload = self.hear(data, sender, step, Seed)
-        if len(message.seed) != dealing.SEED_BYTES or len(payload):
-            raise RemoteProtocolError(sender, f"its seed has not {dealing.SEED_BYTES} bytes")
-        return message.seed
+T = TypeVar("T")
 
 
 class Party(Speaker):
@@ -213,22 +99,6 @@ class Dealer(Speaker):
         self.seeds = []
 
 
-def vector_body(vector: Residues, bits: int) -> wire.Bytes:
-    """Return the body that says a vector.
-
-    Raises:
-        RangeError: Too long for a message.
-    """
-    if vector.size > wire.MAX_ELEMENTS:
-        raise RangeError(
-            f"{vector.size} elements are said in one step, and a message holds "
-            f"{wire.MAX_ELEMENTS}; compute on parts of the array"
-        )
-    return wire.encode_body(
-        Said(wire.Vector(bits, vector.size)), vector.size, lambda a, b: vector[a:b], bits
-    )
-
-
 class Lockstep:
     """Drives the parties that run here, one step after the other, and counts.
 
@@ -287,6 +157,9 @@ class Lockstep:
         (data,) = sender.say([recipient.name], self._step, body, kind)
         return self._carrier.send(sender.name, recipient.name, data)
 
+    def _party(self, name: str) -> Party:
+        return self.parties[self.names.index(name)]
+
     def input(self, owner: str, residues: Residues) -> list[Residues]:
         """Share a vector that one party has: seeds to the others, the rest stays."""
         self._step += 1
@@ -317,69 +190,78 @@ class Lockstep:
         for vector, correction in zip(dealing.CORRECTED[kind], made, strict=True):
             bits = 64 if dealing.is_words(kind, vector) else field.BITS
             data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
-            message, payload = last.hear(data, self.dealer.name, self._step, Said)
-            try:
-                heard.append(wire.unpack(message.vector, payload, correction.size, bits))
-            except DecodeError as error:
-                raise RemoteProtocolError(self.dealer.name, str(error)) from None
+            heard.append(last.said(data, self.dealer.name, self._step, correction.size, bits))
         self.dealer_seconds += time.perf_counter() - start
-        found: list[list[Residues]] = [[] for _ in self.parties]
+        found = self._carrier.each(
+            lambda name: self._party(name).correlation(self._serial, kind, shape, heard),
+            self.names,
+            made[0].size,
+        )
+        return [found[name] for name in self.names]
 
-        def expand(name: str) -> None:
-            party = self.parties[self.names.index(name)]
-            found[party.index] = party.correlation(self._serial, kind, shape, heard)
+    def open(
+        self,
+        size: int,
+        share: Callable[[int], Words],
+        then: Callable[[int, Words], T],
+        bits: int = field.BITS,
+    ) -> list[T]:
+        """Tell all parties a value that hides nothing: each says its share to all others.
 
-        self._carrier.each(expand, self.names, max(made[0].size, 1))
-        return found
-
-    def open(self, shares: Sequence[Residues]) -> Residues:
-        """Tell all parties a value that hides nothing: each says its share to all others."""
-        return first(self._exchange(shares, field.BITS, self.names))
-
-    def open_words(self, shares: Sequence[Words]) -> Words:
-        """The same for shared bit slices."""
-        return first(self._exchange(shares, 64, self.names))
+        Args:
+            size: Number of elements.
+            share: Makes a party's share, by the party's index; the array is overwritten.
+            then: What each makes of the value as it heard it, which is returned.
+            bits: 64 for shared bit slices.
+        """
+        found = self._exchange(size, share, then, bits, self.names)
+        return [found[name] for name in self.names]
 
     def reveal(self, shares: Sequence[Residues], recipients: Sequence[str]) -> Residues:
         """Tell some parties a value."""
-        return first(self._exchange(shares, field.BITS, recipients))
+        size = shares[0].size
+        heard = self._exchange(size, lambda i: shares[i].copy(), as_heard, field.BITS, recipients)
+        return first(heard)
 
     def _exchange(
-        self, shares: Sequence[Residues], bits: int, to: Sequence[str]
-    ) -> dict[str, Residues]:
-        """Return the value as each of its recipients heard it."""
+        self,
+        size: int,
+        share: Callable[[int], Words],
+        then: Callable[[int, Words], T],
+        bits: int,
+        to: Sequence[str],
+    ) -> dict[str, T]:
+        """Return what each of the recipients makes of the value as it heard it."""
         self._step += 1
         self.rounds += 1
-        size = shares[0].size
         post: dict[tuple[str, str], wire.Buffer] = {}
+        shares: dict[str, Words] = {}
 
         def speak(name: str) -> None:
-            party = self.parties[self.names.index(name)]
+            party = self._party(name)
+            shares[name] = share(party.index)
             others = [n for n in to if n != name]
             if others:
-                body = vector_body(shares[party.index], bits)
+                body = vector_body(shares[name], bits)
                 sealed = party.say(others, self._step, body, Said.KIND)
                 for recipient, data in zip(others, sealed, strict=True):
                     post[name, recipient] = self._carrier.send(name, recipient, data)
 
-        def listen(name: str) -> Residues:
-            party = self.parties[self.names.index(name)]
-            total = shares[party.index].copy()
+        def listen(name: str) -> T:
+            party = self._party(name)
+            total = shares[name]
             for sender in self.names:
-                if sender == name:
-                    continue
-                message, payload = party.hear(post[sender, name], sender, self._step, Said)
-                try:
-                    if bits == 64:
-                        total ^= wire.unpack(message.vector, payload, size, 64)
-                    else:
-                        wire.add_packed(message.vector, payload, total)
-                except DecodeError as error:
-                    raise RemoteProtocolError(sender, str(error)) from None
-            return total
+                if sender != name:
+                    party.said(post[sender, name], sender, self._step, size, bits, total)
+            return then(party.index, total)
 
         self._carrier.each(speak, self.names, size)
         return self._carrier.each(listen, list(to), size)
+
+
+def as_heard(_: int, value: Residues) -> Residues:
+    """Leave a value as a party heard it."""
+    return value
 
 
 def first(heard: Mapping[str, Residues]) -> Residues:

@@ -46,13 +46,14 @@ from securecomp.core import entropy as entropy_
 from securecomp.core import field, kernels, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
-from securecomp.errors import DecodeError, ParameterError, RemoteProtocolError
+from securecomp.errors import ParameterError
 from securecomp.identity import Identity
 from securecomp.journal import Journal, MemoryJournal
 from securecomp.session import ID_BYTES
 from securecomp.sharing import comparing
-from securecomp.sharing.computing import Computing, Lockstep, Said, Seed, Speaker, vector_body
+from securecomp.sharing.computing import Lockstep
 from securecomp.sharing.engine import LinearEngine, Move, Value, column_sums
+from securecomp.sharing.speaking import Computing, Said, Seed, Speaker, vector_body
 
 PROTOCOL = "sharing/replicated/1"
 PARTIES = 3
@@ -114,19 +115,6 @@ class Holder(Speaker):
         """Add this party's share of zero, in place."""
         prg.accumulate(vector, [self._stream(0, "zero", step)])
         prg.accumulate(vector, [self._stream(1, "zero", step)], -1)
-
-    def said(self, data: wire.Buffer, sender: str, step: int, size: int) -> Residues:
-        """Return the vector that a party said in a step.
-
-        Raises:
-            DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
-                or residues that are not canonical.
-        """
-        message, payload = self.hear(data, sender, step, Said)
-        try:
-            return wire.unpack(message.vector, payload, size)
-        except DecodeError as error:
-            raise RemoteProtocolError(sender, str(error)) from None
 
     def _drop(self) -> None:
         self._keys = None
@@ -340,11 +328,11 @@ class Replicated(LinearEngine[Ring]):
         return self.run.reshare(m * n, local)
 
     def negative(self, x: Value) -> Value:
-        """1 where x < 0: nine rounds."""
+        """1 where x < 0: eight rounds."""
         return self.run.in_circuit(x, comparing.negative)
 
     def zero(self, x: Value) -> Value:
-        """1 where x = 0: nine rounds."""
+        """1 where x = 0: eight rounds."""
         return self.run.in_circuit(x, comparing.zero)
 
     def shifted(self, x: Value, by: int) -> Value:

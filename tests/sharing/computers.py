@@ -11,8 +11,9 @@ from securecomp import identity as identities
 from securecomp import wire
 from securecomp.core import field
 from securecomp.local import LocalCarrier
-from securecomp.sharing.computing import DEALER, Said
+from securecomp.sharing.computing import DEALER
 from securecomp.sharing.shared import Computation
+from securecomp.sharing.speaking import Said
 
 P = field.MODULUS
 LIMIT = field.LIMIT

@@ -28,7 +28,7 @@ from securecomp.errors import (
 )
 from securecomp.roles import State
 from securecomp.sharing import checking
-from securecomp.sharing.computing import vector_body
+from securecomp.sharing.speaking import vector_body
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from securecomp.journal import FileJournal, MemoryJournal
 from securecomp.local import LocalCarrier
 from securecomp.sharing import dealing
 from securecomp.sharing.choosing import argmax, sort
-from securecomp.sharing.computing import DEALER, Dealer, Said, Seed
+from securecomp.sharing.computing import DEALER, Dealer
 from securecomp.sharing.dealing import Part
 from securecomp.sharing.shared import Computation
+from securecomp.sharing.speaking import Said, Seed
 
 COUNTS = [0, 1, 63, 64, 65, 130]
 PARTIES = [2, 3, 4]
@@ -29,6 +30,7 @@ SHAPES = {
     "mask": [(n,) for n in COUNTS],
     "cut": [(n, by) for n in (0, 1, 64, 65) for by in (1, 2, 30, 58)],
     "gates": [(n,) for n in COUNTS],
+    "fork": [(n,) for n in COUNTS],
     "bits": [(n,) for n in COUNTS],
 }
 
@@ -82,6 +84,9 @@ def test_correlations_are_right(kind, count):
         elif kind == "gates":
             x, y, z = (joined(vectors, i) for i in range(3))
             assert z == [u & v for u, v in zip(x, y, strict=True)]
+        elif kind == "fork":
+            x, y, z = (joined(vectors, i) for i in range(3))
+            assert z == [u & v for u, v in zip(2 * x, y, strict=True)]
         elif kind == "bits":
             b, words = added(vectors, 0), joined(vectors, 1)
             assert b == [bit(words, i) for i in range(shape[0])]
@@ -91,6 +96,14 @@ def test_correlations_are_right(kind, count):
             for i, value in enumerate(r):
                 rows = (bit(words[k * width : (k + 1) * width], i) for k in range(61))
                 assert sum(b << k for k, b in enumerate(rows)) == value
+            by = shape[1] if kind == "cut" else 0
+            pairs = [*range(0, by - 1, 2), *range(by, 60, 2)]
+            assert len(words) == (61 + len(pairs)) * width == dealing.ROWS * width
+            for place, k in enumerate(pairs):
+                low, high, product = (
+                    words[row * width : (row + 1) * width] for row in (k, k + 1, 61 + place)
+                )
+                assert product == [u & v for u, v in zip(low, high, strict=True)]
             if kind == "cut":
                 assert added(vectors, 1) == [v >> shape[1] for v in r]
 

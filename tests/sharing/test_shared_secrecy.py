@@ -18,7 +18,8 @@ from sharing.computers import (
 from securecomp import wire
 from securecomp.core import field
 from securecomp.sharing.choosing import maximum, sort, where
-from securecomp.sharing.computing import DEALER, Said, Seed, vector_body
+from securecomp.sharing.computing import DEALER
+from securecomp.sharing.speaking import Said, Seed, vector_body
 
 N = 64
 RUNS = 24

@@ -1,0 +1,176 @@
+"""What parties that compute on shares say to each other: sealed vectors and seeds, step by step."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from securecomp import identity as identity_
+from securecomp import wire
+from securecomp.core import field, prg
+from securecomp.core.entropy import Entropy
+from securecomp.core.field import Residues
+from securecomp.errors import DecodeError, RangeError, RemoteProtocolError
+from securecomp.identity import Identity
+from securecomp.roles import Role, State
+from securecomp.session import Conversation
+
+
+class Seed(wire.Message, frozen=True):
+    """Dealer to party, once: what its correlations are expanded from.
+    Owner to party: what its share of an input is expanded from.
+    """
+
+    KIND: ClassVar[int] = 3
+    seed: bytes
+
+
+class Said(wire.Message, frozen=True):
+    """One party's share of a masked or revealed value; or the dealer's correction."""
+
+    KIND: ClassVar[int] = 4
+    vector: wire.Vector
+
+
+class Computing(Conversation):
+    """Who computes, under which keys. `round` is the step that messages belong to.
+
+    The dealer is a party of its own or, where there are others who never see what these open, one
+    of those (`replicated`); "" is none.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        keys: Mapping[str, bytes],
+        session: bytes,
+        protocol: str,
+        dealer: str,
+    ) -> None:
+        self.id = session
+        self.round = 0
+        self.names = tuple(names)
+        self.keys = dict(keys)
+        self.dealer = dealer
+        everyone = (*names, dealer) if dealer else names
+        facts = prg.join(protocol, session, *names, *(keys[n] for n in everyone))
+        self._agreement = hashlib.sha256(facts).digest()
+
+    @property
+    def agreement(self) -> bytes:
+        """SHA-256 of protocol, session, names and keys."""
+        return self._agreement
+
+    @property
+    def largest_message(self) -> int:
+        """Bytes that no message's body passes."""
+        return wire.packed_size(wire.MAX_ELEMENTS, 64) + 4096
+
+
+class Speaker(Role):
+    """Seals what it says in a step, and opens what others say in it."""
+
+    TRANSITIONS: ClassVar = {
+        (State.READY, "say"): State.READY,
+        (State.READY, "hear"): State.READY,
+    }
+
+    def __init__(
+        self, computing: Computing, name: str, identity: Identity, entropy: Entropy
+    ) -> None:
+        super().__init__(name, State.READY)
+        self._computing = computing
+        self._identity = identity
+        self._entropy = entropy
+
+    def say(self, recipients: Sequence[str], step: int, body: wire.Bytes, kind: int) -> list[bytes]:
+        """Return a body sealed for each recipient."""
+        self.state = self._next("say")
+        c = self._computing
+        sealed = []
+        for name in recipients:
+            header = wire.Header(kind, c.id, step, c.agreement, self.name, name)
+            sealed.append(identity_.seal(self._identity, c, header, body, self._entropy))
+        return sealed  # type: ignore[return-value]
+
+    def hear(
+        self, data: wire.Buffer, sender: str, step: int, kind: type[wire.M]
+    ) -> tuple[wire.M, memoryview]:
+        """Open what a party said in a step.
+
+        Raises:
+            DecodeError, AuthenticationError: Not a message, or not this sender's.
+            RemoteProtocolError: Of another step or sender, or malformed.
+        """
+        self.state = self._next("hear")
+        c = self._computing
+        c.round = step
+        header, body = identity_.open_sealed(self._identity, c, c.agreement, data, self.name)
+        if header.sender != sender or header.kind != kind.KIND:
+            raise RemoteProtocolError(header.sender, "said something that is not awaited here")
+        try:
+            return wire.decode_body(body, kind)
+        except DecodeError as error:
+            raise RemoteProtocolError(sender, str(error)) from None
+
+    def said(
+        self,
+        data: wire.Buffer,
+        sender: str,
+        step: int,
+        size: int,
+        bits: int = field.BITS,
+        plus: Residues | None = None,
+    ) -> Residues:
+        """Return the vector that a party said in a step.
+
+        Args:
+            data: The message.
+            sender: Who should have said it.
+            step: In which step.
+            size: Number of elements.
+            bits: 64 for words.
+            plus: What to add it to, in place, or to exclusive-or with words.
+
+        Raises:
+            DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
+                or residues that are not canonical.
+        """
+        message, payload = self.hear(data, sender, step, Said)
+        try:
+            if plus is None:
+                return wire.unpack(message.vector, payload, size, bits)
+            if bits == 64:
+                plus ^= wire.unpack(message.vector, payload, size, bits)
+            else:
+                wire.add_packed(message.vector, payload, plus)
+            return plus
+        except DecodeError as error:
+            raise RemoteProtocolError(sender, str(error)) from None
+
+    def hear_seed(self, data: wire.Buffer, sender: str, step: int) -> bytes:
+        """Return the seed that a party said in a step.
+
+        Raises:
+            DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
+                or something behind it.
+        """
+        message, payload = self.hear(data, sender, step, Seed)
+        if len(message.seed) != prg.SEED_BYTES or len(payload):
+            raise RemoteProtocolError(sender, f"its seed has not {prg.SEED_BYTES} bytes")
+        return message.seed
+
+
+def vector_body(vector: Residues, bits: int) -> wire.Bytes:
+    """Return the body that says a vector.
+
+    Raises:
+        RangeError: Too long for a message.
+    """
+    if vector.size > wire.MAX_ELEMENTS:
+        raise RangeError(
+            f"{vector.size} elements are said in one step, and a message holds "
+            f"{wire.MAX_ELEMENTS}; compute on parts of the array"
+        )
+    return wire.encode_body(
+        Said(wire.Vector(bits, vector.size)), vector.size, lambda a, b: vector[a:b], bits
+    )
