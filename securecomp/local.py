@@ -4,10 +4,11 @@ The messages between the roles are the encoded, sealed ones that would cross a n
 counted, and handed over without one.
 """
 
+import contextlib
 import os
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp import sums, wire
-from securecomp.carrier import T
+from securecomp.carrier import K, T
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import FixedPoint, Limbs, Number
@@ -85,19 +86,32 @@ class LocalCarrier:
         """Count a round."""
         self.transcript.rounds += 1
 
-    def each(self, work: Callable[[str], T], names: Iterable[str], elements: int) -> dict[str, T]:
+    def each(self, work: Callable[[K], T], names: Iterable[K], elements: int) -> dict[K, T]:
         """Do the work of several parties, side by side where the vectors are worth a thread."""
         names = list(names)
-        if elements < _WORTH_A_THREAD or len(names) < 2:
+        cores = os.cpu_count() or 1
+        if elements < _WORTH_A_THREAD or min(cores, len(names)) < 2:
             return {name: work(name) for name in names}
         if self._threads is None:  # kept: a protocol of many rounds would start thousands
-            self._threads = ThreadPoolExecutor(os.cpu_count() or 1)
-        running = [self._threads.submit(work, name) for name in names[1:]]
+            self._threads = ThreadPoolExecutor(cores - 1)
+        todo = deque(names)
+        done: dict[K, T] = {}
+
+        def take() -> None:
+            with contextlib.suppress(IndexError):  # nothing is left
+                while True:
+                    name = todo.popleft()
+                    done[name] = work(name)
+
+        running = [self._threads.submit(take) for _ in range(min(cores, len(names)) - 1)]
         try:
-            done = {names[0]: work(names[0])}
+            take()
         finally:
+            todo.clear()
             wait(running)  # nobody works on after an error
-        return done | {n: task.result() for n, task in zip(names[1:], running, strict=True)}
+        for task in running:
+            task.result()
+        return {name: done[name] for name in names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,11 +138,11 @@ def beaver(d, e, x, b, c, out):  # type: ignore[no-untyped-def]
 
 
 @_kernel(numba.void(RU, RU, RU, RU, U))
-def cross(x, x_next, y, y_next, out):  # type: ignore[no-untyped-def]
-    """What a holder of two of three shares has of a product: x (y + y_next) + x_next y."""
-    for i in range(out.size):
+def add_cross(x, x_next, y, y_next, acc):  # type: ignore[no-untyped-def]
+    """Add what a holder of two of three shares has of a product: x (y + y_next) + x_next y."""
+    for i in range(acc.size):
         s = y[i] + y_next[i]
-        out[i] = _two_products(x[i], min(s, s - P), x_next[i], y[i], _ZERO)
+        acc[i] = _two_products(x[i], min(s, s - P), x_next[i], y[i], acc[i])
 
 
 @_kernel(numba.void(RU, RU, RU, RU, int64, int64, boolean, U))
@@ -219,6 +219,17 @@ def mask_subtract(acc, words):  # type: ignore[no-untyped-def]
         rejected |= np.uint64(v == P)
         d = acc[i] - v
         acc[i] = min(d, d + P)
+    return rejected != _ZERO
+
+
+@_kernel(boolean(RU, RU, U))
+def mask_difference(plus, minus, out):  # type: ignore[no-untyped-def]
+    rejected = _ZERO
+    for i in range(out.size):
+        v, w = plus[i] & P, minus[i] & P
+        rejected |= np.uint64(max(v, w) == P)
+        d = v - w
+        out[i] = min(d, d + P)
     return rejected != _ZERO
 
 

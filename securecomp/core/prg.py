@@ -208,6 +208,25 @@ class Uniform(_Keystreams):
             where = where[block[where] >= bound]
 
 
+class Difference:
+    """The residue vector of one key less that of another, a block at a time."""
+
+    __slots__ = ("_minus", "_plus")
+
+    def __init__(self, plus: bytes, minus: bytes) -> None:
+        self._plus, self._minus = Uniform(plus), Uniform(minus)
+
+    def fill(self, block: Residues, index: int) -> None:
+        """Write block `index`, at most BLOCK_WORDS residues."""
+        plus = self._plus.words(block.size, index)
+        minus = self._minus.words(block.size, index)
+        if kernels.mask_difference(plus, minus, block):  # a word is drawn again
+            taken = np.empty_like(block)
+            self._plus.fill(block, index, MODULUS)
+            self._minus.fill(taken, index, MODULUS)
+            kernels.subtract(block, taken, block)
+
+
 def expand(key: bytes, size: int) -> Residues:
     """Return the residue vector, shape (size,), that `key` stands for."""
     out = buffers.residues(size)

@@ -120,6 +120,7 @@ class Speaker(Role):
         size: int,
         bits: int = field.BITS,
         plus: Residues | None = None,
+        out: Residues | None = None,
     ) -> Residues:
         """Return the vector that a party said in a step.
 
@@ -130,6 +131,7 @@ class Speaker(Role):
             size: Number of elements.
             bits: 64 for words.
             plus: What to add it to, in place, or to exclusive-or with words.
+            out: Where to put residues, if not in a new array.
 
         Raises:
             DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
@@ -138,7 +140,7 @@ class Speaker(Role):
         message, payload = self.hear(data, sender, step, Said)
         try:
             if plus is None:
-                return wire.unpack(message.vector, payload, size, bits)
+                return wire.unpack(message.vector, payload, size, bits, out)
             if bits == 64:
                 plus ^= wire.unpack(message.vector, payload, size, bits)
             else:
@@ -166,11 +168,20 @@ def vector_body(vector: Residues, bits: int) -> wire.Bytes:
     Raises:
         RangeError: Too long for a message.
     """
-    if vector.size > wire.MAX_ELEMENTS:
+    body, words = empty_body(vector.size, bits)
+    wire.pack(words, lambda start, stop: vector[start:stop], 0, vector.size, bits)
+    return body
+
+
+def empty_body(size: int, bits: int = field.BITS) -> tuple[wire.Bytes, wire.Words]:
+    """Return the body that says a vector, and the words in it that `wire.pack` has yet to write.
+
+    Raises:
+        RangeError: Too long for a message.
+    """
+    if size > wire.MAX_ELEMENTS:
         raise RangeError(
-            f"{vector.size} elements are said in one step, and a message holds "
+            f"{size} elements are said in one step, and a message holds "
             f"{wire.MAX_ELEMENTS}; compute on parts of the array"
         )
-    return wire.encode_body(
-        Said(wire.Vector(bits, vector.size)), vector.size, lambda a, b: vector[a:b], bits
-    )
+    return wire.empty_body(Said(wire.Vector(bits, size)), size, bits)

@@ -203,10 +203,11 @@ def test_every_value_stays_replicated(computation):
 def test_a_product_of_shares_is_exact_at_the_ends_of_the_field():
     ends = [0, 1, 2, P // 2, P - 2, P - 1]
     table = np.array(np.meshgrid(ends, ends, ends, ends), np.uint64).reshape(4, -1)
-    out = np.empty(table.shape[1], np.uint64)
-    kernels.cross(*table, out)
-    expected = [(x * (y + z) + w * y) % P for x, w, y, z in table.T.tolist()]
-    assert out.tolist() == expected
+    for start in ends:
+        out = np.full(table.shape[1], start, np.uint64)
+        kernels.add_cross(*table, out)
+        expected = [(start + x * (y + z) + w * y) % P for x, w, y, z in table.T.tolist()]
+        assert out.tolist() == expected
 
 
 # What it costs.
