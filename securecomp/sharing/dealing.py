@@ -27,7 +27,7 @@ from typing import Literal
 
 import numpy as np
 
-from securecomp.core import bits, buffers, field, prg
+from securecomp.core import bits, buffers, field, kernels, prg
 from securecomp.core.bits import Words
 from securecomp.core.field import Residues
 
@@ -51,9 +51,13 @@ class Part:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
+    def key(self, serial: int, part: int) -> bytes:
+        """Return the key of a vector of residues."""
+        return prg.derive(self._key, "residues", serial, part)
+
     def residues(self, serial: int, part: int, size: int) -> Residues:
         """Return uniform residues, shape (size,)."""
-        return prg.expand(prg.derive(self._key, "residues", serial, part), size)
+        return prg.expand(self.key(serial, part), size)
 
     def words(self, serial: int, part: int, size: int) -> Words:
         """Return uniform words, shape (size,)."""
@@ -140,33 +144,35 @@ def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) ->
         kind: Which.
         shape: As `sizes` takes it.
     """
-    each = [expand(part, serial, kind, shape) for part in parts[:-1]]
-    nothing = np.zeros(0, np.uint64)  # what is made here
-    each.append(expand(parts[-1], serial, kind, shape, dict.fromkeys(CORRECTED[kind], nothing)))
+    numbers, slices = sizes(kind, shape)
+    count = len(numbers)
+
+    def keys(vector: int, of: Sequence[Part] = parts) -> list[bytes]:
+        return [part.key(serial, vector) for part in of]
 
     def total(vector: int) -> Residues:
-        return reduce(field.add, (vectors[vector] for vectors in each))
+        out = buffers.zeros(numbers[vector])
+        prg.accumulate(out, keys(vector))
+        return out
 
-    def joined(vector: int) -> Words:
-        return reduce(np.bitwise_xor, (vectors[vector] for vectors in each))
+    def joined(vector: int, of: Sequence[Part] = parts) -> Words:
+        place = vector - count
+        size = slices[place]
+        return reduce(np.bitwise_xor, (part.words(serial, place, size) for part in of))
 
     def rest(value: Residues, vector: int) -> Residues:
         """What is left of a value, which is overwritten, without the others' shares."""
-        for vectors in each[:-1]:
-            if is_words(kind, vector):
-                value ^= vectors[vector]
-            else:
-                field.subtract(value, vectors[vector], out=value)
+        if is_words(kind, vector):
+            value ^= joined(vector, parts[:-1])
+        else:
+            prg.accumulate(value, keys(vector, parts[:-1]), -1)
         return value
 
     values: list[Residues]
     if kind == "matrix":
         values = [_product(total(0), total(1), shape)]
-    elif kind == "triple":
-        values = [field.multiply(total(0), total(1))]
-    elif kind == "square":
-        a = total(0)
-        values = [field.multiply(a, a)]
+    elif kind in ("triple", "square"):
+        values = [_products(numbers[0], [keys(v) for v in range(count - 1)])]
     elif kind == "gates":
         values = [joined(0) & joined(1)]
     elif kind == "fork":
@@ -179,6 +185,21 @@ def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) ->
         sliced = _with_products(bits.slices(r), by)
         values = [r >> np.uint64(by), sliced] if by else [sliced]
     return [rest(v, vector) for v, vector in zip(values, CORRECTED[kind], strict=True)]
+
+
+def _products(size: int, factors: Sequence[Sequence[bytes]]) -> Residues:
+    """Return a b, or a^2 of one factor; each is the sum of what some keys stand for."""
+    masks = [prg.Masks(keys) for keys in factors]
+    places = np.empty((len(masks), min(size, prg.BLOCK_WORDS)), np.uint64)
+    out = buffers.residues(size)
+    for index, start in enumerate(range(0, size, prg.BLOCK_WORDS)):
+        block = out[start : start + prg.BLOCK_WORDS]
+        factor = places[:, : block.size]
+        factor[:] = 0
+        for mask, one in zip(masks, factor, strict=True):
+            mask.add_to(one, index)
+        kernels.multiply(factor[0], factor[-1], block)
+    return out
 
 
 def _with_products(rows: Words, by: int) -> Words:
