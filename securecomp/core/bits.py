@@ -168,10 +168,11 @@ def join_gates(d, e, x, y, z, out):  # type: ignore[no-untyped-def]
 def unmask(shown, b, first, out):  # type: ignore[no-untyped-def]
     """Shares of b ^ o over the field, for public bits o: b, or 1 - b."""
     one = _ONE if first else _ZERO
-    for i in range(out.size):
-        j = np.uint64(i)
-        if (shown[j >> _S6] >> (j & _S63)) & _ONE:
-            d = one - b[i]
-            out[i] = min(d, d + _P)
-        else:
-            out[i] = b[i]
+    for w in range(shown.size):
+        word = shown[w]
+        start = 64 * w
+        for i in range(min(64, out.size - start)):  # without a branch: the bits are random
+            value = b[start + i]
+            d = one - value
+            flip = _ZERO - ((word >> np.uint64(i)) & _ONE)
+            out[start + i] = value ^ ((value ^ min(d, d + _P)) & flip)
