@@ -63,14 +63,12 @@ class Party(Speaker):
         """Take the dealer's seed."""
         self._part = Part(dealing.seed_keys(seed, self._computing.id))
 
-    def correlation(
-        self, serial: int, kind: Kind, shape: Shape, corrections: Sequence[Residues]
-    ) -> list[Residues]:
-        """Return this party's vectors of a correlation; the last one's are corrected."""
+    def correlation(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
+        """Return this party's vectors of a correlation; the last one's wait for corrections."""
         if self._part is None:
             raise ParameterError(f"{self.name}: the dealer's seed is not here")
-        mine = dict(zip(dealing.CORRECTED[kind], corrections, strict=True)) if self.is_last else {}
-        return dealing.expand(self._part, serial, kind, shape, mine)
+        waiting = dealing.CORRECTED[kind] if self.is_last else ()
+        return dealing.expand(self._part, serial, kind, shape, waiting)
 
     def input_share(self, seed: bytes, size: int, serial: int) -> Residues:
         """Return what a seed from an input's owner stands for."""
@@ -180,23 +178,35 @@ class Lockstep:
         return shares
 
     def correlation(self, kind: Kind, shape: Shape) -> list[list[Residues]]:
-        """Return every party's vectors of a fresh correlation."""
-        start = time.perf_counter()
+        """Return every party's vectors of a fresh correlation.
+
+        The parties expand their seeds while the dealer works: only its message comes later.
+        """
         self._serial += 1
         self._step += 1
         last = self.parties[-1]
-        heard = []
-        made = self.dealer.supply(self._serial, kind, shape)
-        for vector, correction in zip(dealing.CORRECTED[kind], made, strict=True):
-            bits = 64 if dealing.is_words(kind, vector) else field.BITS
-            data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
-            heard.append(last.said(data, self.dealer.name, self._step, correction.size, bits))
-        self.dealer_seconds += time.perf_counter() - start
-        found = self._carrier.each(
-            lambda name: self._party(name).correlation(self._serial, kind, shape, heard),
-            self.names,
-            made[0].size,
-        )
+        corrected = dealing.CORRECTED[kind]
+        sizes = [size for vectors in dealing.sizes(kind, shape) for size in vectors]
+
+        def deal() -> list[Residues]:
+            start = time.perf_counter()
+            heard = []
+            made = self.dealer.supply(self._serial, kind, shape)
+            for vector, correction in zip(corrected, made, strict=True):
+                bits = 64 if dealing.is_words(kind, vector) else field.BITS
+                data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
+                heard.append(last.said(data, self.dealer.name, self._step, sizes[vector], bits))
+            self.dealer_seconds += time.perf_counter() - start
+            return heard
+
+        def work(name: str) -> list[Residues]:
+            if name == self.dealer.name:
+                return deal()
+            return self._party(name).correlation(self._serial, kind, shape)
+
+        found = self._carrier.each(work, (self.dealer.name, *self.names), max(sizes))
+        for vector, heard in zip(corrected, found[self.dealer.name], strict=True):
+            found[last.name][vector] = heard
         return [found[name] for name in self.names]
 
     def open(

@@ -21,7 +21,7 @@ Sources: Beaver, CRYPTO 1991 (triples); Rotaru, Wood, INDOCRYPT 2019 (daBits); B
 CCS 2019 (expanding correlations from seeds).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from functools import reduce
 from typing import Literal
 
@@ -93,7 +93,7 @@ def sizes(kind: Kind, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def expand(
-    part: Part, serial: int, kind: Kind, shape: Shape, given: Mapping[int, Residues] | None = None
+    part: Part, serial: int, kind: Kind, shape: Shape, waiting: Container[int] = ()
 ) -> list[Residues]:
     """Return a party's vectors of a correlation, residues first.
 
@@ -102,14 +102,13 @@ def expand(
         serial: Number of the correlation.
         kind: Which.
         shape: As `sizes` takes it.
-        given: Vectors that are not expanded: the last party's corrections.
+        waiting: Vectors that are not expanded but empty: the last party's, to be corrected.
     """
     numbers, slices = sizes(kind, shape)
-    given = given or {}
     found = []
     for vector, size in enumerate((*numbers, *slices)):
-        if vector in given:
-            found.append(given[vector])
+        if vector in waiting:
+            found.append(np.zeros(0, np.uint64))
         elif vector < len(numbers):
             found.append(part.residues(serial, vector, size))
         else:

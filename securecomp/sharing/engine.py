@@ -149,9 +149,8 @@ class Additive(LinearEngine[Lockstep]):
 
         def product(party: int, opened: Residues) -> Residues:
             _, b, c = parts[party]
-            out = buffers.residues(size)
-            kernels.beaver(opened[:size], opened[size:], x[party], b, c, out)
-            return out
+            kernels.beaver(opened[:size], opened[size:], x[party], b, c, c)
+            return c
 
         return self.run.open(2 * size, lambda i: masked(x[i], y[i], parts[i]), product)
 
@@ -162,9 +161,8 @@ class Additive(LinearEngine[Lockstep]):
 
         def product(party: int, d: Residues) -> Residues:
             a, c = parts[party]
-            out = buffers.residues(size)
-            kernels.beaver(d, d, x[party], a, c, out)
-            return out
+            kernels.beaver(d, d, x[party], a, c, c)
+            return c
 
         return self.run.open(size, lambda i: field.subtract(x[i], parts[i][0]), product)
 
@@ -176,8 +174,7 @@ class Additive(LinearEngine[Lockstep]):
         def product(party: int, opened: Residues) -> Residues:
             _, b, c = parts[party]
             d, e = opened[: m * k].reshape(m, k), opened[m * k :].reshape(k, n)
-            out = c.reshape(m, n)
-            out = field.matmul(d, b.reshape(k, n), plus=out)
+            out = field.matmul(d, b.reshape(k, n), plus=c.reshape(m, n))
             return field.matmul(x[party].reshape(m, k), e, plus=out).reshape(-1)
 
         return self.run.open(m * k + k * n, lambda i: masked(x[i], y[i], parts[i]), product)

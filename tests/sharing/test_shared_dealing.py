@@ -170,9 +170,9 @@ def test_a_number_is_never_used_twice(parties, monkeypatch):
     numbers, keys = [], []
     expand, derive = dealing.expand, prg.derive
 
-    def spy(part, serial, kind, shape, given=None):
+    def spy(part, serial, kind, shape, waiting=()):
         numbers.append((part._key, serial, kind, shape))
-        return expand(part, serial, kind, shape, given)
+        return expand(part, serial, kind, shape, waiting)
 
     def spy_key(secret, purpose, *context, **more):
         key = derive(secret, purpose, *context, **more)
@@ -292,7 +292,7 @@ def test_aborted_roles_have_no_secrets():
             role.hear(b"", "north", 1, Seed)
     assert lockstep.dealer.seeds == lockstep.dealer._parts == []
     with pytest.raises(ParameterError, match="the dealer's seed is not here"):
-        lockstep.parties[0].correlation(1, "triple", (1,), [])
+        lockstep.parties[0].correlation(1, "triple", (1,))
 
 
 def test_a_dealer_needs_no_data():
