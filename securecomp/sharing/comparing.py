@@ -20,17 +20,16 @@ Source: Damgård, Fitzi, Kiltz, Nielsen, Toft, TCC 2006; the tree as in Catrina,
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeVar
 
 import numpy as np
 
+from securecomp.carrier import T
 from securecomp.core import bits, buffers, field, kernels
 from securecomp.core.bits import Words
 from securecomp.core.field import Residues
 from securecomp.sharing import dealing
 from securecomp.sharing.computing import Lockstep
 
-T = TypeVar("T")
 Shares = list[Residues]
 """One array a party that runs here."""
 Slices = list[Words]

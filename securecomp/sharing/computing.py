@@ -15,10 +15,10 @@ opening); Catrina, de Hoogh, SCN 2010.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from securecomp import wire
-from securecomp.carrier import Carrier
+from securecomp.carrier import Carrier, T
 from securecomp.core import entropy as entropy_
 from securecomp.core import field, prg
 from securecomp.core.bits import Words
@@ -37,7 +37,6 @@ from securecomp.sharing.speaking import Computing, Said, Seed, Speaker, vector_b
 
 PROTOCOL = "sharing/computing/1"
 DEALER = "dealer"
-T = TypeVar("T")
 
 
 class Party(Speaker):
@@ -208,6 +207,11 @@ class Lockstep:
         for vector, heard in zip(corrected, found[self.dealer.name], strict=True):
             found[last.name][vector] = heard
         return [found[name] for name in self.names]
+
+    def each(self, work: Callable[[int], T], elements: int) -> list[T]:
+        """Let every party, by its index, work for itself; return what each made."""
+        found = self._carrier.each(work, range(len(self.names)), elements)
+        return [found[index] for index in range(len(self.names))]
 
     def open(
         self,

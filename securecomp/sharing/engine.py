@@ -4,6 +4,7 @@ A *value* is what the parties hold of one vector, one array a party; only an eng
 Everything is a vector of n elements: shapes, scales and bounds are `SharedArray`'s business.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -79,6 +80,11 @@ class _Run(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
 
+    def each(self, work: Callable[[int], Residues], elements: int) -> list[Residues]: ...
+
+
+_LIGHT = 4
+"""One pass over a vector is this small a part of the work of a round."""
 
 R = TypeVar("R", bound=_Run)
 
@@ -99,19 +105,30 @@ class LinearEngine(Generic[R]):
 
     def add(self, x: Value, y: Value) -> Value:
         """x + y, without a message."""
-        return [field.add(a, b) for a, b in zip(x, y, strict=True)]
+        return self._each(lambda i: field.add(x[i], y[i]), x[0].size)
 
     def subtract(self, x: Value, y: Value) -> Value:
         """x - y, without a message."""
-        return [field.subtract(a, b) for a, b in zip(x, y, strict=True)]
+        return self._each(lambda i: field.subtract(x[i], y[i]), x[0].size)
 
     def scale(self, x: Value, constant: Residues) -> Value:
         """x times public residues."""
-        return [field.multiply(share, constant) for share in x]
+        return self._each(lambda i: field.multiply(x[i], constant), x[0].size)
 
     def join(self, parts: Sequence[Value]) -> Value:
         """Vectors one after the other."""
-        return [np.concatenate(shares, axis=-1) for shares in zip(*parts, strict=True)]
+        ahead = parts[0][0].shape[:-1]
+        shape = (*ahead, sum(part[0].shape[-1] for part in parts))
+        size = math.prod(shape)
+
+        def joined(party: int) -> Residues:
+            out = buffers.residues(size).reshape(shape)
+            return np.concatenate([part[party] for part in parts], axis=-1, out=out)
+
+        return self._each(joined, size)
+
+    def _each(self, work: Callable[[int], Residues], elements: int) -> Value:
+        return self.run.each(work, elements // _LIGHT)
 
 
 class Additive(LinearEngine[Lockstep]):

@@ -41,7 +41,7 @@ from typing import Literal
 import numpy as np
 
 from securecomp import wire
-from securecomp.carrier import Carrier
+from securecomp.carrier import Carrier, T
 from securecomp.core import buffers, field, kernels, prg
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
@@ -169,6 +169,11 @@ class Ring:
     def rounds(self) -> int:
         """Steps in which parties spoke to each other, beside inputs."""
         return self._rounds + self.pair.rounds
+
+    def each(self, work: Callable[[int], T], elements: int) -> list[T]:
+        """Let every party, by its index, work for itself; return what each made."""
+        found = self._carrier.each(work, range(PARTIES), elements)
+        return [found[index] for index in range(PARTIES)]
 
     def _tell(self, sender: Holder, recipient: str, vector: Residues) -> wire.Buffer:
         return self._send(sender, recipient, vector_body(vector, field.BITS))
