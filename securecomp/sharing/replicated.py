@@ -58,6 +58,7 @@ from securecomp.sharing.speaking import Computing, Said, Seed, Speaker, empty_bo
 PROTOCOL = "sharing/replicated/1"
 PARTIES = 3
 PIECES = 4
+"""Of a party's vector, for threads to take one after the other."""
 Purpose = Literal["zero", "input", "circuit"]
 Part = Callable[[int, int, Residues], object]
 """Adds the elements from one to below another to an array."""
@@ -211,10 +212,9 @@ class Ring:
         step = self._step
         value: Value = [buffers.residues(2 * size).reshape(2, size) for _ in self.parties]
         post: dict[str, wire.Buffer] = {}
-
-        parts = {name: local(i) for i, name in enumerate(self.names)}
+        parts = dict(zip(self.names, self.each(local, size), strict=True))
         bodies = {name: empty_body(size) for name in self.names}
-        # Three parties share two cores better in pieces.
+        # Three parties share two cores better in pieces; one of an empty vector is none.
         piece = -(-size // (PIECES * wire.BLOCK)) * wire.BLOCK or 1
 
         def make(task: tuple[str, int]) -> None:
