@@ -38,7 +38,7 @@ from securecomp.core.field import Residues
 from securecomp.sharing import fieldcomparing
 from securecomp.sharing.authdealing import digits
 from securecomp.sharing.checking import Checking
-from securecomp.sharing.engine import LinearEngine, Move, Value, column_sums
+from securecomp.sharing.engine import LinearEngine, Move, Value, column_sums, masked
 
 _BLOCK = 1 << 14
 """Elements compared at a time: each is 40 products."""
@@ -99,17 +99,16 @@ class Authenticated(LinearEngine[Checking]):
         """x y: one round, one triple an element."""
         size = x[0].shape[1]
         parts = self.run.material("triple", (size,))
-        masked = []
-        for xs, ys, (a, b, _) in zip(x, y, parts, strict=True):
-            masked.append(np.concatenate([field.subtract(xs, a), field.subtract(ys, b)], axis=1))
-        out = []
-        for xs, opened, (_, b, c) in zip(x, self.open(masked), parts, strict=True):
-            d, e = opened[:size], opened[size:]
-            pair = np.empty((2, size), np.uint64)
+        opened = self.open(self.run.each(lambda i: _masked(x[i], y[i], parts[i]), size))
+
+        def product(party: int) -> Residues:
+            d, e = opened[party][:size], opened[party][size:]
+            _, b, c = parts[party]
             for row in (0, 1):  # x y = c + d b + e x is linear in what is shared: so are MACs
-                kernels.beaver(d, e, xs[row], b[row], c[row], pair[row])
-            out.append(pair)
-        return out
+                kernels.beaver(d, e, x[party][row], b[row], c[row], c[row])
+            return c
+
+        return self.run.each(product, size)
 
     def square(self, x: Value) -> Value:
         """x^2 = c + d (x + a), where a and c = a^2 are shared and d = x - a is opened."""
@@ -124,16 +123,18 @@ class Authenticated(LinearEngine[Checking]):
         """A matrix product: one round, m k + k n elements are opened."""
         m, k, n = shape
         parts = self.run.material("matrix", shape)
-        masked = [
-            np.concatenate([field.subtract(xs, a), field.subtract(ys, b)], axis=1)
-            for xs, ys, (a, b, _) in zip(x, y, parts, strict=True)
-        ]
-        for xs, opened, (_, b, c) in zip(x, self.open(masked), parts, strict=True):
-            d, e = opened[: m * k].reshape(m, k), opened[m * k :].reshape(k, n)
+        size = m * k + k * n
+        opened = self.open(self.run.each(lambda i: _masked(x[i], y[i], parts[i]), size))
+
+        def product(party: int) -> Residues:
+            d, e = opened[party][: m * k].reshape(m, k), opened[party][m * k :].reshape(k, n)
+            _, b, c = parts[party]
             for row in (0, 1):
                 field.matmul(d, b[row].reshape(k, n), plus=c[row].reshape(m, n))
-                field.matmul(xs[row].reshape(m, k), e, plus=c[row].reshape(m, n))
-        return [c for _, _, c in parts]
+                field.matmul(x[party][row].reshape(m, k), e, plus=c[row].reshape(m, n))
+            return c
+
+        return self.run.each(product, size)
 
     def mask_digits(self, count: int, cut: int) -> Value:
         """The digits of random masks below p, shape (2, rows, count) a party."""
@@ -182,6 +183,11 @@ class Authenticated(LinearEngine[Checking]):
         run.check()
         first = run.names.index(recipients[0])
         return field.add(heard[0][first], made[0][0])
+
+
+def _masked(x: Residues, y: Residues, part: Sequence[Residues]) -> Residues:
+    """Return a party's shares of x - a and y - b, one after the other, and their MACs."""
+    return np.stack([masked(*rows) for rows in zip(x, y, zip(*part, strict=True), strict=True)])
 
 
 def _rows(pair: Residues, change: Move) -> Residues:

@@ -38,7 +38,7 @@ from securecomp.journal import Journal
 from securecomp.roles import State
 from securecomp.sharing import authdealing
 from securecomp.sharing.authdealing import Kind
-from securecomp.sharing.computing import DEALER, Dealer, Lockstep, Party, as_heard
+from securecomp.sharing.computing import DEALER, Dealer, Lockstep, Party
 from securecomp.sharing.dealing import Shape
 from securecomp.sharing.speaking import Computing, Said, vector_body
 
@@ -320,13 +320,12 @@ class Checking(Lockstep):
             if self.members[0].unchecked + pairs[0].shape[1] > LARGEST_UNCHECKED:
                 self.check()
             self._fresh = True
-            size = pairs[0].shape[1]
-            found = self._exchange(
-                size, lambda i: pairs[i][0].copy(), as_heard, field.BITS, self.names
-            )
-            for party, pair in zip(self.members, pairs, strict=True):
-                party.remember(found[party.name], pair[1])
-        return [found[name] for name in self.names]
+
+            def heard(party: int, value: Residues) -> Residues:
+                self.members[party].remember(value, pairs[party][1])
+                return value
+
+            return self.open(pairs[0].shape[1], lambda i: pairs[i][0].copy(), heard)
 
     def check(self) -> None:
         """Check all that was said since the last check, if anything was: four rounds.
