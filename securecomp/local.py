@@ -4,7 +4,6 @@ The messages between the roles are the encoded, sealed ones that would cross a n
 counted, and handed over without one.
 """
 
-import contextlib
 import os
 import threading
 import time
@@ -98,17 +97,21 @@ class LocalCarrier:
         done: dict[K, T] = {}
 
         def take() -> None:
-            with contextlib.suppress(IndexError):  # nothing is left
-                while True:
+            while True:
+                try:
                     name = todo.popleft()
-                    done[name] = work(name)
+                except IndexError:  # nothing is left
+                    return
+                done[name] = work(name)
 
         running = [self._threads.submit(take) for _ in range(min(cores, len(names)) - 1)]
         try:
             take()
         finally:
             todo.clear()
-            wait(running)  # nobody works on after an error
+            # Nobody works on after an error, and nobody is waited for who has not begun.
+            running = [task for task in running if not task.cancel()]
+            wait(running)
         for task in running:
             task.result()
         return {name: done[name] for name in names}

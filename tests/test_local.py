@@ -503,3 +503,45 @@ def test_a_result_cannot_be_changed():
     assert isinstance(result, SecureSum)
     with pytest.raises(AttributeError):
         result.scale = 2
+
+
+class TestEach:
+    """What drives the parties of a round: a few threads take one party after the other."""
+
+    MANY = 1 << 20  # elements that are worth threads
+
+    @pytest.mark.parametrize("elements", [1, MANY])
+    @pytest.mark.parametrize("count", [0, 1, 2, 7])
+    def test_all_are_done_once_and_in_order(self, elements, count):
+        seen = []
+
+        def work(name):
+            seen.append(name)
+            return 2 * name
+
+        found = LocalCarrier().each(work, range(count), elements)
+        assert list(found.items()) == [(name, 2 * name) for name in range(count)]
+        assert sorted(seen) == list(range(count))
+
+    @pytest.mark.parametrize("elements", [1, MANY])
+    @pytest.mark.parametrize("bad", [0, 1, 5])
+    @pytest.mark.parametrize("error", [IndexError, ValueError])
+    def test_an_error_of_any_party_is_raised(self, elements, bad, error):
+        carrier = LocalCarrier()
+
+        def work(name):
+            if name == bad:
+                raise error("of a party")
+            return name
+
+        with pytest.raises(error, match="of a party"):
+            carrier.each(work, range(6), elements)
+        assert carrier.each(lambda name: name, "ab", elements) == {"a": "a", "b": "b"}
+
+    def test_a_party_may_drive_others(self):
+        carrier = LocalCarrier()
+
+        def work(name):
+            return sum(carrier.each(lambda n: n, range(4), self.MANY).values()) + name
+
+        assert carrier.each(work, range(4), self.MANY) == {n: 6 + n for n in range(4)}
