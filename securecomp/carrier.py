@@ -3,7 +3,7 @@
 A protocol drives its roles over a carrier, and knows nothing else of where they run.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
 from securecomp.identity import Identity
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 Vector = npt.NDArray[np.int64]
 Inputs = Mapping[str, Callable[[], npt.ArrayLike]]
@@ -36,8 +37,11 @@ class Carrier(Protocol):
     def next_round(self) -> None:
         """Everything sent from now on waits for what was sent before."""
 
-    def each(self, work: Callable[[str], T], names: Iterable[str], elements: int) -> dict[str, T]:
-        """Do the work of several parties of one round, each on vectors of so many elements."""
+    def each(self, work: Callable[[K], T], names: Iterable[K], elements: int) -> dict[K, T]:
+        """Do the work of several parties of one round, each on vectors of so many elements.
+
+        It is told apart by the parties' names, or by names and parts of a party's vector.
+        """
 
 
 def check_apart(contributors: tuple[str, ...], servers: tuple[str, ...]) -> None:

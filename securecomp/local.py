@@ -7,9 +7,9 @@ counted, and handed over without one.
 import os
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp import sums, wire
-from securecomp.carrier import T
+from securecomp.carrier import K, T
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import FixedPoint, Limbs, Number
@@ -60,6 +60,7 @@ class LocalCarrier:
         self.transcript = Transcript()
         self._identities: dict[str, Identity] = {}
         self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
 
     def start(self) -> None:
         """Begin a new computation: count from zero. The parties keep their keys."""
@@ -84,13 +85,36 @@ class LocalCarrier:
         """Count a round."""
         self.transcript.rounds += 1
 
-    def each(self, work: Callable[[str], T], names: Iterable[str], elements: int) -> dict[str, T]:
+    def each(self, work: Callable[[K], T], names: Iterable[K], elements: int) -> dict[K, T]:
         """Do the work of several parties, side by side where the vectors are worth a thread."""
         names = list(names)
-        if elements < _WORTH_A_THREAD:
+        cores = os.cpu_count() or 1
+        if elements < _WORTH_A_THREAD or min(cores, len(names)) < 2:
             return {name: work(name) for name in names}
-        with ThreadPoolExecutor(min(len(names), os.cpu_count() or 1)) as pool:
-            return dict(zip(names, pool.map(work, names), strict=True))
+        if self._threads is None:  # kept: a protocol of many rounds would start thousands
+            self._threads = ThreadPoolExecutor(cores - 1)
+        todo = deque(names)
+        done: dict[K, T] = {}
+
+        def take() -> None:
+            while True:
+                try:
+                    name = todo.popleft()
+                except IndexError:  # nothing is left
+                    return
+                done[name] = work(name)
+
+        running = [self._threads.submit(take) for _ in range(min(cores, len(names)) - 1)]
+        try:
+            take()
+        finally:
+            todo.clear()
+            # Nobody works on after an error, and nobody is waited for who has not begun.
+            running = [task for task in running if not task.cancel()]
+            wait(running)
+        for task in running:
+            task.result()
+        return {name: done[name] for name in names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,27 +201,37 @@ def encode_body(
             uint32. It is asked for one block after the other and may return the same buffer.
         bits: Element i takes bits [i bits, (i+1) bits) of a little-endian bit string.
     """
+    out, words = empty_body(message, 0 if residues is None else length, bits)
+    if residues is not None:
+        pack(words, residues, 0, length, bits)
+    return out
+
+
+def empty_body(message: Message, length: int, bits: int = field.BITS) -> tuple[Bytes, Words]:
+    """Return the bytes of a message, and the words in them that `pack` has yet to write."""
     facts = _encoder.encode(message)
     first = _payload_start(len(facts))
-    size = 0 if residues is None else packed_size(length, bits)
-    out = buffers.take(first + size)
+    out = buffers.take(first + packed_size(length, bits))
     out[:first] = 0
     out[: _FACTS.size + len(facts)] = np.frombuffer(_FACTS.pack(len(facts)) + facts, np.uint8)
-    if residues is not None:
-        words = out[first:].view("<u8")
-        # A block is a multiple of 64 elements and so of whole words.
-        for start in range(0, length, BLOCK):
-            stop = min(start + BLOCK, length)
-            part = words[start * bits // 64 :]
-            block = residues(start, stop)
-            if bits == field.BITS:
-                kernels.pack61(block, part)
-            elif bits == 8 * block.itemsize:
-                part.view(block.dtype)[: block.size] = block
-                part.view(block.dtype)[block.size : -(-block.size // 2) * 2] = 0
-            else:
-                kernels.pack(block.astype(np.uint64, copy=False), bits, part)
-    return out
+    return out, out[first:].view("<u8")
+
+
+def pack(words: Words, residues: Source, start: int, stop: int, bits: int = field.BITS) -> None:
+    """Pack residues [start, stop) to their place; start is a multiple of BLOCK.
+
+    A block is a multiple of 64 elements and so of whole words.
+    """
+    for first in range(start, stop, BLOCK):
+        part = words[first * bits // 64 :]
+        block = residues(first, min(first + BLOCK, stop))
+        if bits == field.BITS:
+            kernels.pack61(block, part)
+        elif bits == 8 * block.itemsize:
+            part.view(block.dtype)[: block.size] = block
+            part.view(block.dtype)[block.size : -(-block.size // 2) * 2] = 0
+        else:
+            kernels.pack(block.astype(np.uint64, copy=False), bits, part)
 
 
 def _payload_start(facts: int) -> int:
@@ -273,11 +283,17 @@ def packed_words(vector: Vector, payload: memoryview, length: int, bits: int) ->
 _NOT_CANONICAL = "the vector has a residue that is not below the modulus"
 
 
-def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.BITS) -> Lanes:
+def unpack(
+    vector: Vector,
+    payload: memoryview,
+    length: int,
+    bits: int = field.BITS,
+    out: Residues | None = None,
+) -> Lanes:
     """Return the residues of a message's payload, shape (length,), each below 2^bits.
 
-    With the field's 61 bits, each is below the modulus too. With 32 bits they are a view of the
-    payload, uint32; otherwise uint64.
+    With the field's 61 bits, each is below the modulus too. With 32 and 64 bits they are a view of
+    the payload, uint32 and uint64; otherwise uint64, in `out` if it is given.
 
     Raises:
         DecodeError: Another length or width than expected, a residue that is not canonical, or
@@ -286,7 +302,10 @@ def unpack(vector: Vector, payload: memoryview, length: int, bits: int = field.B
     words = packed_words(vector, payload, length, bits)
     if bits == 32:
         return words.view("<u4")[:length]
-    out = buffers.residues(length)
+    if bits == 64:
+        return words
+    if out is None:
+        out = buffers.residues(length)
     if bits != field.BITS:
         kernels.unpack(words, bits, out)
     elif not kernels.unpack61(words, out):

@@ -482,20 +482,40 @@ def test_everyone_works_once_and_answers_in_order(elements):
 
 
 @pytest.mark.parametrize("elements", [10, 1 << 20])
-def test_an_error_of_one_party_comes_out(elements):
+@pytest.mark.parametrize("bad", "abc")
+@pytest.mark.parametrize("error", [RangeError, IndexError])
+def test_an_error_of_one_party_comes_out(elements, bad, error):
+    carrier = LocalCarrier()
+
     def work(name):
-        if name == "b":
-            raise RangeError("b: too large")
+        if name == bad:
+            raise error("too large")
         return name
 
-    with pytest.raises(RangeError, match="b: too large"):
-        LocalCarrier().each(work, ["a", "b", "c"], elements)
+    with pytest.raises(error, match="too large"):
+        carrier.each(work, ["a", "b", "c"], elements)
+    assert carrier.each(str.upper, "ab", elements) == {"a": "A", "b": "B"}
 
 
-@pytest.mark.parametrize(("elements", "here"), [((1 << 16) - 1, True), (1 << 16, False)])
-def test_long_vectors_are_worth_a_thread(elements, here):
-    threads = LocalCarrier().each(lambda name: threading.get_ident(), ["a", "b"], elements)
-    assert (set(threads.values()) == {threading.get_ident()}) is here
+def test_a_party_may_drive_others():
+    carrier, many = LocalCarrier(), 1 << 20
+
+    def work(name):
+        return name + sum(carrier.each(lambda other: other, range(4), many).values())
+
+    assert carrier.each(work, range(4), many) == {name: name + 6 for name in range(4)}
+
+
+@pytest.mark.parametrize(("elements", "threads"), [((1 << 16) - 1, 1), (1 << 16, 2)])
+def test_long_vectors_are_worth_a_thread(elements, threads, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    together = threading.Barrier(threads, timeout=60)
+
+    def work(_):
+        together.wait()
+        return threading.get_ident()
+
+    assert len(set(LocalCarrier().each(work, ["a", "b"], elements).values())) == threads
 
 
 def test_a_result_cannot_be_changed():

@@ -6,12 +6,13 @@ ones sit in the upper half. Functions broadcast as numpy does and return new arr
 everything that takes data from outside calls it.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core import kernels
+from securecomp.core import buffers, kernels
 from securecomp.core.fixedpoint import as_array
 from securecomp.errors import ParameterError, RangeError
 
@@ -23,8 +24,9 @@ BITS = 61
 LIMIT = (MODULUS - 1) // 2
 """The largest absolute value that a residue can stand for."""
 
-_BLOCK = 2048
-"""Inner length of one exact float64 block: 2048 products of at most 2^21 x 2^21 reach 2^53."""
+_POINTS = 5
+_BLOCK = 512
+"""Inner length of one exact float64 block: 512 products of at most 2^22 x 2^22 reach 2^53."""
 
 
 def check(values: npt.ArrayLike, what: str = "values") -> Residues:
@@ -155,8 +157,8 @@ def _contiguous(array: npt.NDArray[Any], kind: type) -> npt.NDArray[Any]:
 
 
 def _output(out: npt.NDArray[Any] | None, shape: tuple[int, ...], kind: type) -> npt.NDArray[Any]:
-    if out is None:
-        return np.empty(shape, kind)
+    if out is None:  # all kinds here have eight bytes
+        return buffers.residues(math.prod(shape)).view(kind).reshape(shape)
     if out.shape != shape or out.dtype != kind or not out.flags.c_contiguous:
         raise ParameterError(
             f"out must be contiguous, {np.dtype(kind)}, of shape {shape}; it is {out.dtype}, "
@@ -195,7 +197,7 @@ def negative(a: Residues) -> Residues:
 def multiply(a: Residues, b: Residues, out: Residues | None = None) -> Residues:
     """Return a * b mod p. `out` must be contiguous and may be `a` or `b`."""
     if out is None and b.ndim == 0:
-        out = np.empty(a.shape, np.uint64)
+        out = _output(None, a.shape, np.uint64)
         kernels.scale(_contiguous(a, np.uint64).reshape(-1), b[()], out.reshape(-1))
         return out
     return _elementwise(kernels.multiply, a, b, out)
@@ -233,34 +235,40 @@ def inverse(a: Residues) -> Residues:
     return result
 
 
-def matmul(a: Residues, b: Residues) -> Residues:
+def matmul(a: Residues, b: Residues, plus: Residues | None = None) -> Residues:
     """Return the matrix product a @ b mod p, exact for every inner length.
 
     Args:
         a: Residues, shape (m, k).
         b: Residues, shape (k, n).
+        plus: What to add the product to, in place: residues, shape (m, n), contiguous.
 
     Raises:
         ParameterError: The shapes do not match.
 
-    Each residue is three balanced digits in base 2^21. Products of digits, and of sums of two
-    digits, over 2048 terms are at most 2^53 and so exact in float64; longer inner lengths go in
-    blocks. BLAS does the work: six products by Karatsuba's identity.
+    Each residue is three balanced digits in base 2^21: a polynomial, whose values at five points
+    are at most 2^22. Sums of 512 products of those are at most 2^53 and so exact in float64;
+    longer inner lengths go in blocks. BLAS does the work: a product a point, by Toom and Cook.
     """
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ParameterError(f"matmul: shapes {a.shape} and {b.shape} do not match")
     (m, inner), n = a.shape, b.shape[1]
-    out = np.zeros((m, n), np.uint64)
-    products = np.empty((6, m, n))
+    out = np.zeros((m, n), np.uint64) if plus is None else _output(plus, (m, n), np.uint64)
+    products = _points(m, n)
     for start in range(0, inner, _BLOCK):
         left = _digits(a[:, start : start + _BLOCK])
         right = _digits(b[start : start + _BLOCK])
         np.matmul(left, right, out=products)
-        kernels.join_products(products.reshape(6, m * n), out.reshape(-1))
+        kernels.join_products(products.reshape(_POINTS, m * n), out.reshape(-1))
     return out
 
 
 def _digits(matrix: Residues) -> npt.NDArray[np.float64]:
-    digits = np.empty((6, *matrix.shape))
-    kernels.digits(_contiguous(matrix, np.uint64).reshape(-1), digits.reshape(6, matrix.size))
+    digits = _points(*matrix.shape)
+    flat = _contiguous(matrix, np.uint64).reshape(-1)
+    kernels.digits(flat, digits.reshape(_POINTS, matrix.size))
     return digits
+
+
+def _points(m: int, n: int) -> npt.NDArray[np.float64]:
+    return buffers.residues(_POINTS * m * n).view(np.float64).reshape(_POINTS, m, n)

@@ -22,10 +22,14 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _LOW32 = np.uint64(0xFFFFFFFF)
 _LOW29 = np.uint64((1 << 29) - 1)
+_LOW30 = np.uint64((1 << 30) - 1)
+_LOW31 = np.uint64((1 << 31) - 1)
 _S3 = np.uint64(3)
 _S21 = np.uint64(21)
 _S6 = np.uint64(6)
 _S29 = np.uint64(29)
+_S30 = np.uint64(30)
+_S31 = np.uint64(31)
 _S32 = np.uint64(32)
 _S40 = np.uint64(40)
 _S61 = np.uint64(61)
@@ -36,6 +40,11 @@ _SIGNED_P = np.int64((1 << 61) - 1)
 _DIGIT = np.int64(21)  # balanced base 2^21 for matrix products
 _DIGIT_HALF = np.int64(1 << 20)
 _DIGIT_MASK = np.int64((1 << 21) - 1)
+_BIT = np.int64(1)
+_TWICE = np.int64(2)
+_FOURTH = np.int64(4)
+_THIRD = np.uint64(pow(3, -1, 1 << 64))
+_TWO = np.float64(2)
 
 U = uint64[::1]
 I = int64[::1]  # noqa: E741
@@ -108,26 +117,46 @@ def multiply(a, b, out):  # type: ignore[no-untyped-def]
         out[i] = _product(a[i], b[i])
 
 
-@_kernel(numba.void(RU, RU, RU, RU, RU, boolean, U))
-def beaver(d, e, a, b, c, first, out):  # type: ignore[no-untyped-def]
-    """A share of (a + d)(b + e): c + d b + e a, and d e for one party."""
+@_inline
+def _two_products(u, v, x, y, c):  # type: ignore[no-untyped-def]
+    """c + u v + x y: halves of 31 bits leave room to add the products before they fold."""
+    ul, uh, vl, vh = u & _LOW31, u >> _S31, v & _LOW31, v >> _S31
+    xl, xh, yl, yh = x & _LOW31, x >> _S31, y & _LOW31, y >> _S31
+    low = ul * vl + xl * yl  # below 2^63
+    mid = ul * vh + uh * vl + xl * yh + xh * yl  # below 2^63
+    high = uh * vh + xh * yh  # below 2^61; 2^62 = 2 (mod p)
+    r = (high << _ONE) + (mid >> _S30) + ((mid & _LOW30) << _S31) + (low & P) + (low >> _S61) + c
+    r = (r & P) + (r >> _S61)
+    return min(r, r - P)
+
+
+@_kernel(numba.void(RU, RU, RU, RU, RU, U))
+def beaver(d, e, x, b, c, out):  # type: ignore[no-untyped-def]
+    """A share of x y, for x = a + d, y = b + e and c = a b, where d and e are public."""
     for i in range(out.size):
-        bi = b[i]
-        if first:
-            s = bi + e[i]
-            bi = min(s, s - P)
-        s = c[i] + _product(d[i], bi)
-        s = min(s, s - P) + _product(e[i], a[i])
-        out[i] = min(s, s - P)
+        out[i] = _two_products(d[i], b[i], e[i], x[i], c[i])
 
 
 @_kernel(numba.void(RU, RU, RU, RU, U))
-def cross(x, x_next, y, y_next, out):  # type: ignore[no-untyped-def]
-    """What a holder of two of three shares has of a product: x (y + y_next) + x_next y."""
-    for i in range(out.size):
+def add_cross(x, x_next, y, y_next, acc):  # type: ignore[no-untyped-def]
+    """Add what a holder of two of three shares has of a product: x (y + y_next) + x_next y."""
+    for i in range(acc.size):
         s = y[i] + y_next[i]
-        t = _product(x[i], min(s, s - P)) + _product(x_next[i], y[i])
-        out[i] = min(t, t - P)
+        acc[i] = _two_products(x[i], min(s, s - P), x_next[i], y[i], acc[i])
+
+
+@_kernel(numba.void(RU, RU, RU, RU, int64, int64, boolean, U))
+def shifted(w, u, high, c, by, less, first, out):  # type: ignore[no-untyped-def]
+    """w 2^(61-by) - u - high, and floor(c / 2^by) - less for one party."""
+    down = np.uint64(by)
+    up = _S61 - down
+    public = P - np.uint64(less)
+    for i in range(out.size):
+        s = ((w[i] << up) & P) + (w[i] >> down) + (P - u[i]) + (P - high[i])
+        if first:
+            s += (c[i] >> down) + public
+        s = (s & P) + (s >> _S61)
+        out[i] = min(s, s - P)
 
 
 @_kernel(numba.void(RU, uint64, U))
@@ -190,6 +219,17 @@ def mask_subtract(acc, words):  # type: ignore[no-untyped-def]
         rejected |= np.uint64(v == P)
         d = acc[i] - v
         acc[i] = min(d, d + P)
+    return rejected != _ZERO
+
+
+@_kernel(boolean(RU, RU, U))
+def mask_difference(plus, minus, out):  # type: ignore[no-untyped-def]
+    rejected = _ZERO
+    for i in range(out.size):
+        v, w = plus[i] & P, minus[i] & P
+        rejected |= np.uint64(max(v, w) == P)
+        d = v - w
+        out[i] = min(d, d + P)
     return rejected != _ZERO
 
 
@@ -302,15 +342,17 @@ def unpack61(words, values):  # type: ignore[no-untyped-def]
     return unpack_bits(words[61 * groups :], _S61, values[64 * groups :]) and bad == _ZERO
 
 
-# Matrix products: three balanced digits a residue and their pairwise sums, float64 BLAS between
-# (Karatsuba: six products instead of nine), and `join_products` at the end.
+# Matrix products: three balanced digits a residue are a polynomial of degree 2 in 2^21. Its values
+# at 0, 1, -1, 2 and infinity go through float64 BLAS, and `join_products` has the product's
+# coefficients again (Toom and Cook: five products instead of nine).
 
 
 @_kernel(numba.void(RU, F2))
 def digits(residues, out):  # type: ignore[no-untyped-def]
-    """Write residues as d0 + d1 2^21 + d2 2^42 with every |digit| <= 2^20.
+    """Write values of d0 + d1 X + d2 X^2, a residue at X = 2^21: |d0|, |d1| <= 2^20, |d2| <= 2^18.
 
-    Rows of `out`, shape (6, d): d0, d1, d2, d0 + d1, d0 + d2, d1 + d2.
+    Rows of `out`, shape (5, d): d0, d2, d0 + d1 + d2, d0 - d1 + d2, d0 + 2 d1 + 4 d2, which is
+    the largest, at most 2^22.
     """
     for i in range(residues.size):
         v = _signed(residues[i])
@@ -318,12 +360,13 @@ def digits(residues, out):  # type: ignore[no-untyped-def]
         v = (v - d0) >> _DIGIT
         d1 = ((v + _DIGIT_HALF) & _DIGIT_MASK) - _DIGIT_HALF
         d2 = (v - d1) >> _DIGIT
-        out[0, i] = np.float64(d0)
-        out[1, i] = np.float64(d1)
-        out[2, i] = np.float64(d2)
-        out[3, i] = np.float64(d0 + d1)
-        out[4, i] = np.float64(d0 + d2)
-        out[5, i] = np.float64(d1 + d2)
+        f0, f1, f2 = np.float64(d0), np.float64(d1), np.float64(d2)
+        ends = f0 + f2
+        out[0, i] = f0
+        out[1, i] = f2
+        out[2, i] = ends + f1
+        out[3, i] = ends - f1
+        out[4, i] = f0 + _TWO * (f1 + _TWO * f2)
 
 
 @_inline
@@ -336,15 +379,22 @@ def _shift_add(r, c):  # type: ignore[no-untyped-def]
 
 @_kernel(numba.void(F2, U))
 def join_products(products, acc):  # type: ignore[no-untyped-def]
-    """Add the matrix product to `acc`, given the six products of the rows of `digits`."""
+    """Add the matrix product to `acc`, given the five products of the rows of `digits`."""
     for i in range(acc.size):
-        p0 = np.int64(products[0, i])
-        p1 = np.int64(products[1, i])
-        p2 = np.int64(products[2, i])
-        r = _shift_add(_ZERO, p2)
-        r = _shift_add(r, np.int64(products[5, i]) - p1 - p2)
-        r = _shift_add(r, np.int64(products[4, i]) - p0 - p2 + p1)
-        r = _shift_add(r, np.int64(products[3, i]) - p0 - p1)
-        r = _shift_add(r, p0)
+        c0 = np.int64(products[0, i])
+        c4 = np.int64(products[1, i])
+        one = np.int64(products[2, i])
+        minus_one = np.int64(products[3, i])
+        two = np.int64(products[4, i])
+        odd = (one - minus_one) >> _BIT  # c1 + c3
+        c2 = ((one + minus_one) >> _BIT) - c0 - c4
+        rest = (two - c0 - (c2 << _TWICE) - (c4 << _FOURTH)) >> _BIT  # c1 + 4 c3
+        # Exact, as the difference is a multiple of 3; unsigned, as a signed product may not wrap.
+        c3 = np.int64(np.uint64(rest - odd) * _THIRD)
+        r = _shift_add(_ZERO, c4)
+        r = _shift_add(r, c3)
+        r = _shift_add(r, c2)
+        r = _shift_add(r, odd - c3)
+        r = _shift_add(r, c0)
         s = acc[i] + r
         acc[i] = min(s, s - P)

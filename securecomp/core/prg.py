@@ -83,6 +83,10 @@ def _cipher(key: bytes) -> AESGCM:
     return AESGCM(key)
 
 
+def _nonce(index: int, attempt: int = 0) -> bytes:
+    return attempt.to_bytes(4, "big") + index.to_bytes(8, "big")
+
+
 class _Keystreams:
     """The keystreams of several keys, drawn a block at a time into one buffer.
 
@@ -102,7 +106,7 @@ class _Keystreams:
         """Return the words of `size` bytes, a multiple of 8; good until the next call."""
         if size > len(_ZEROS):  # what is behind the keystream is no randomness
             raise ParameterError(f"a block has at most {BLOCK_WORDS} words")
-        nonce = attempt.to_bytes(4, "big") + index.to_bytes(8, "big")
+        nonce = _nonce(index, attempt)
         if size == len(_ZEROS):
             cipher.encrypt_into(nonce, _ZEROS, None, self._scratch)
             return self._words
@@ -204,11 +208,44 @@ class Uniform(_Keystreams):
             where = where[block[where] >= bound]
 
 
+class Difference:
+    """The residue vector of one key less that of another, a block at a time."""
+
+    __slots__ = ("_minus", "_plus")
+
+    def __init__(self, plus: bytes, minus: bytes) -> None:
+        self._plus, self._minus = Uniform(plus), Uniform(minus)
+
+    def fill(self, block: Residues, index: int) -> None:
+        """Write block `index`, at most BLOCK_WORDS residues."""
+        plus = self._plus.words(block.size, index)
+        minus = self._minus.words(block.size, index)
+        if kernels.mask_difference(plus, minus, block):  # a word is drawn again
+            taken = np.empty_like(block)
+            self._plus.fill(block, index, MODULUS)
+            self._minus.fill(taken, index, MODULUS)
+            kernels.subtract(block, taken, block)
+
+
 def expand(key: bytes, size: int) -> Residues:
     """Return the residue vector, shape (size,), that `key` stands for."""
-    out = np.zeros(size, np.uint64)
-    accumulate(out, [key])
+    out = buffers.residues(size)
+    stream = Uniform(key)
+    for index, start in enumerate(range(0, size, BLOCK_WORDS)):
+        stream.fill(out[start : start + BLOCK_WORDS], index, MODULUS)
     return out
+
+
+def expand_words(key: bytes, size: int) -> Words:
+    """Return the random words, shape (size,), that `key` stands for."""
+    cipher, length = _cipher(key), 8 * size
+    out = buffers.take(length + _TAG_BYTES)
+    for index, start in enumerate(range(0, length, len(_ZEROS))):
+        stop = min(start + len(_ZEROS), length)
+        # A tag lies where the next block goes, or behind the last.
+        place = out[start : stop + _TAG_BYTES].data
+        cipher.encrypt_into(_nonce(index), _ZEROS[: stop - start], None, place)
+    return out[:length].view("<u8")
 
 
 def accumulate(acc: Residues, keys: Iterable[bytes], sign: int = 1) -> None:

@@ -40,7 +40,7 @@ from securecomp.core.field import Residues
 from securecomp.sharing import fieldcomparing
 from securecomp.sharing.authdealing import digits
 from securecomp.sharing.authlockstep import Checking
-from securecomp.sharing.engine import LinearEngine, Move, Value, column_sums
+from securecomp.sharing.engine import LinearEngine, Move, Value, column_sums, masked
 
 _BLOCK = 1 << 14
 """Elements compared at a time: each is 40 products."""
@@ -101,52 +101,42 @@ class Authenticated(LinearEngine[Checking]):
         """x y: one round, one triple an element."""
         size = x[0].shape[1]
         parts = self.run.material("triple", (size,))
-        masked = []
-        for xs, ys, (a, b, _) in zip(x, y, parts, strict=True):
-            masked.append(np.concatenate([field.subtract(xs, a), field.subtract(ys, b)], axis=1))
-        out = []
-        for party, opened, (a, b, c) in zip(
-            self.run.members, self.open(masked), parts, strict=True
-        ):
-            d, e = opened[:size], opened[size:]
-            pair = np.empty((2, size), np.uint64)
-            kernels.beaver(d, e, a[0], b[0], c[0], party.index == 0, pair[0])
-            kernels.beaver(d, e, a[1], b[1], c[1], False, pair[1])
-            tag = field.multiply(field.multiply(d, e), party.key)
-            field.add(pair[1], tag, out=pair[1])
-            out.append(pair)
-        return out
+        opened = self.open(self.run.each(lambda i: _masked(x[i], y[i], parts[i]), size))
+
+        def product(party: int) -> Residues:
+            d, e = opened[party][:size], opened[party][size:]
+            _, b, c = parts[party]
+            for row in (0, 1):  # x y = c + d b + e x is linear in what is shared: so are MACs
+                kernels.beaver(d, e, x[party][row], b[row], c[row], c[row])
+            return c
+
+        return self.run.each(product, size)
 
     def square(self, x: Value) -> Value:
-        """x^2 = c + 2 d a + d^2, where a and c = a^2 are shared and d = x - a is opened."""
+        """x^2 = c + d (x + a), where a and c = a^2 are shared and d = x - a is opened."""
         parts = self.run.material("square", (x[0].shape[1],))
         opened = self.open([field.subtract(xs, p[0]) for xs, p in zip(x, parts, strict=True)])
-        out = [
-            field.add(c, field.multiply(a, field.add(d, d)))
-            for d, (a, c) in zip(opened, parts, strict=True)
+        return [
+            field.add(c, field.multiply(field.add(xs, a), d))
+            for xs, d, (a, c) in zip(x, opened, parts, strict=True)
         ]
-        return self.add_each(out, [field.multiply(d, d) for d in opened])
 
     def matmul(self, x: Value, y: Value, shape: tuple[int, int, int]) -> Value:
         """A matrix product: one round, m k + k n elements are opened."""
         m, k, n = shape
         parts = self.run.material("matrix", shape)
-        masked = [
-            np.concatenate([field.subtract(xs, a), field.subtract(ys, b)], axis=1)
-            for xs, ys, (a, b, _) in zip(x, y, parts, strict=True)
-        ]
-        out, public = [], []
-        for opened, (a, b, c) in zip(self.open(masked), parts, strict=True):
-            d, e = opened[: m * k].reshape(m, k), opened[m * k :].reshape(k, n)
-            pair = []
+        size = m * k + k * n
+        opened = self.open(self.run.each(lambda i: _masked(x[i], y[i], parts[i]), size))
+
+        def product(party: int) -> Residues:
+            d, e = opened[party][: m * k].reshape(m, k), opened[party][m * k :].reshape(k, n)
+            _, b, c = parts[party]
             for row in (0, 1):
-                # d b + a e in one product: [d a] times b over e
-                left = np.concatenate([d, a[row].reshape(m, k)], axis=1)
-                right = np.concatenate([b[row].reshape(k, n), e], axis=0)
-                pair.append(field.add(c[row], field.matmul(left, right).reshape(-1)))
-            out.append(np.stack(pair))
-            public.append(field.matmul(d, e).reshape(-1))
-        return self.add_each(out, public)
+                field.matmul(d, b[row].reshape(k, n), plus=c[row].reshape(m, n))
+                field.matmul(x[party][row].reshape(m, k), e, plus=c[row].reshape(m, n))
+            return c
+
+        return self.run.each(product, size)
 
     def mask_digits(self, count: int, cut: int) -> Value:
         """The digits of random masks below p, shape (2, rows, count) a party."""
@@ -197,11 +187,16 @@ class Authenticated(LinearEngine[Checking]):
         found = []
         for name, (mask, _) in made.items():
             if name in run.clients:
-                masked = run.pass_on(heard[name], name)
+                told = run.pass_on(heard[name], name)
             else:
-                masked = heard[name][run.names.index(name)]
-            found.append(field.add(masked, mask))
+                told = heard[name][run.names.index(name)]
+            found.append(field.add(told, mask))
         return found[0]
+
+
+def _masked(x: Residues, y: Residues, part: Sequence[Residues]) -> Residues:
+    """Return a party's shares of x - a and y - b, one after the other, and their MACs."""
+    return np.stack([masked(*rows) for rows in zip(x, y, zip(*part, strict=True), strict=True)])
 
 
 def _rows(pair: Residues, change: Move) -> Residues:

@@ -84,7 +84,7 @@ class Checking(Lockstep):
                 self._step += 1
                 body = vector_body(correction, field.BITS)
                 data = self._tell(dealer, last, body, Said.KIND)
-                heard.append(last.hear_vector(data, DEALER, self._step, correction.size))
+                heard.append(last.said(data, DEALER, self._step, correction.size))
             self.dealer_seconds += time.perf_counter() - start
             found = self._carrier.each(
                 lambda name: self._member(name).vectors(self._serial, kind, shape, heard),
@@ -117,7 +117,7 @@ class Checking(Lockstep):
             said = []
             for party, values in zip(self.members, opened, strict=True):
                 data = self._tell(party, hearer, vector_body(values, field.BITS), Said.KIND)
-                said.append(hearer.hear_vector(data, party.name, self._step, values.size))
+                said.append(hearer.said(data, party.name, self._step, values.size))
             if any(not np.array_equal(said[0], other) for other in said[1:]):
                 raise ProtocolError(
                     f"{client}: the parties do not say the same result; the computation is aborted"
@@ -136,7 +136,7 @@ class Checking(Lockstep):
             for name, data in zip(others, sealed, strict=True):
                 brought = self._carrier.send(owner, name, data)
                 member = self._member(name)
-                heard[name] = member.hear_vector(brought, owner, self._step, values.size)
+                heard[name] = member.said(brought, owner, self._step, values.size)
             self._fresh = True
             for party in self.members:
                 party.remember(heard[party.name], None)
@@ -148,10 +148,12 @@ class Checking(Lockstep):
             if self.members[0].unchecked + pairs[0].shape[1] > LARGEST_UNCHECKED:
                 self.check()
             self._fresh = True
-            found = self._exchange([pair[0] for pair in pairs], field.BITS, self.names)
-            for party, pair in zip(self.members, pairs, strict=True):
-                party.remember(found[party.name], pair[1])
-        return [found[name] for name in self.names]
+
+            def heard(party: int, value: Residues) -> Residues:
+                self.members[party].remember(value, pairs[party][1])
+                return value
+
+            return self.open(pairs[0].shape[1], lambda i: pairs[i][0].copy(), heard)
 
     def check(self) -> None:
         """Check all that was said since the last check, if anything was: four rounds.

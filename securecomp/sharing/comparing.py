@@ -10,111 +10,196 @@ are linear in r_i, as c is public. Neighbours combine, the higher over the lower
 
     less = less_high xor (same_high and less_low),  same = same_high and same_low,
 
-in a tree of depth log2: each level is one opening of masked bits (AND gates).
+in a tree of depth log2. Of two bits both are linear in r_low, r_high and r_low and r_high, which
+the dealer shares too: half of all gates need no opening. Each further level is one opening of
+masked bits, where one mask of same_high serves both gates.
 
 Source: Damgård, Fitzi, Kiltz, Nielsen, Toft, TCC 2006; the tree as in Catrina, de Hoogh, SCN 2010.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
-from securecomp.core import bits, field
+from securecomp.carrier import T
+from securecomp.core import bits, buffers, field, kernels
 from securecomp.core.bits import Words
 from securecomp.core.field import Residues
+from securecomp.sharing import dealing
 from securecomp.sharing.computing import Lockstep
 
 Shares = list[Residues]
 """One array a party that runs here."""
 Slices = list[Words]
+Range = tuple[Words, Words]
+"""One party's shares of `less` and `same` of ranges of bits, each of shape (ranges, words)."""
 
 
-def exclusive_or(slices: Slices, constant: Words) -> Slices:
-    """Return shares of x xor a public constant: one party changes its own."""
-    return [slices[0] ^ constant, *slices[1:]]
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What one party has of c = x + r.
+
+    Attributes:
+        value: c, shape (n,).
+        slices: c's, shape (61, words).
+        bits: Its shares of r's slices, shape (61, words).
+        products: Its shares of r_low and r_high of each pair of bits, shape (30, words).
+        high: Its share of floor(r / 2^by), if there is a cut.
+        first: Whether it is the party that adds what is public.
+    """
+
+    value: Residues
+    slices: Words
+    bits: Words
+    products: Words
+    high: Residues
+    first: bool
+
+    def leaves(self, low: int = 0, high: int = field.BITS) -> Range:
+        """Return `less` and `same` of the pairs of bits from low to below high, pairs from low."""
+        pairs = (high - low) // 2
+        rows = -(-(high - low) // 2)
+        less, same = (_rows(rows, self.bits.shape[1]) for _ in range(2))
+        products = self.products[low // 2 :][:pairs]
+        bits.leaves(self.bits[low:high], products, self.slices[low:high], self.first, less, same)
+        return less, same
+
+
+def opened(
+    run: Lockstep,
+    x: Callable[[int], Residues],
+    count: int,
+    then: Callable[[Opened], T],
+    by: int = 0,
+) -> list[T]:
+    """Open c = x + r, and return what each party makes of it.
+
+    Args:
+        run: The parties.
+        x: A party's share of x, by its index; the array is overwritten.
+        count: Number of elements.
+        then: What each does with what it has.
+        by: Where the bits of r are cut, if they are.
+    """
+    parts = run.correlation("cut", (count, by)) if by else run.correlation("mask", (count,))
+
+    def share(party: int) -> Residues:
+        mine = x(party)
+        return field.add(mine, parts[party][0], out=mine)
+
+    def heard(party: int, value: Residues) -> T:
+        rows = parts[party][-1].reshape(dealing.ROWS, -1)
+        ours, products = rows[: field.BITS], rows[field.BITS :]
+        high = parts[party][1]
+        return then(Opened(value, bits.slices(value), ours, products, high, party == 0))
+
+    return run.open(count, share, heard)
+
+
+def _rows(count: int, width: int) -> Words:
+    return buffers.residues(count * width).reshape(count, width)
 
 
 def both(run: Lockstep, x: Slices, y: Slices) -> Slices:
     """Return shares of x and y, bit by bit: one round."""
-    shape = x[0].shape
-    size = x[0].size
+    shape, size = x[0].shape, x[0].size
     parts = run.correlation("gates", (size,))
-    masked = [
-        np.concatenate([xs.reshape(-1) ^ a, ys.reshape(-1) ^ b])
-        for xs, ys, (a, b, _) in zip(x, y, parts, strict=True)
-    ]
-    opened = run.open_words(masked)
-    d, e = opened[:size], opened[size:]
-    out = []
-    for party, (a, b, c) in zip(run.parties, parts, strict=True):
-        z = c ^ (d & b) ^ (e & a)
-        if party.index == 0:
-            z ^= d & e
-        out.append(z.reshape(shape))
-    return out
+
+    def share(party: int) -> Words:
+        a, b, _ = parts[party]
+        out = buffers.residues(2 * size)
+        np.bitwise_xor(x[party].reshape(-1), a, out=out[:size])
+        np.bitwise_xor(y[party].reshape(-1), b, out=out[size:])
+        return out
+
+    def product(party: int, shown: Words) -> Words:
+        _, b, c = parts[party]
+        out = buffers.residues(size)
+        bits.join_gates(shown[:size], shown[size:], x[party].reshape(-1), b, c, out)
+        return out.reshape(shape)
+
+    return run.open(2 * size, share, product, 64)
 
 
-class Opened:
-    """c = x + r, and shares of r's bits.
+def combined(run: Lockstep, forest: list[list[Range]]) -> list[list[Range]]:
+    """Combine the ranges of each tree to one: a round a level, all trees side by side.
 
-    Attributes:
-        value: c, shape (n,).
-        bits: Shares of r's slices, shape (61, words).
-        slices: c's, shape (61, words).
-        high: Shares of floor(r / 2^by), if there is a cut.
+    Args:
+        run: The parties.
+        forest: For each party, the ranges of each tree.
     """
-
-    def __init__(self, run: Lockstep, x: Shares, by: int = 0) -> None:
-        count = x[0].size
-        parts = run.correlation("cut", (count, by)) if by else run.correlation("mask", (count,))
-        self.value = run.open([field.add(xs, p[0]) for xs, p in zip(x, parts, strict=True)])
-        self.bits = [p[-1].reshape(field.BITS, -1) for p in parts]
-        self.high = [p[1] for p in parts] if by else []
-        self.slices = bits.slices(self.value)
+    width = forest[0][0][0].shape[1]
+    while any(len(less) > 1 for less, _ in forest[0]):
+        forest = _level(run, forest, [len(less) // 2 for less, _ in forest[0]], width)
+    return forest
 
 
-def less_and_same(run: Lockstep, opened: Opened, low: int, high: int) -> tuple[Slices, Slices]:
-    """Return shares of [c' < r'] and [c' = r'] for the bits from low to below high, as slices."""
-    c = opened.slices[low:high]
-    less = [b[low:high] & ~c for b in opened.bits]
-    same = exclusive_or([b[low:high] for b in opened.bits], ~c)
-    while len(less[0]) > 1:
-        odd = len(less[0]) % 2
-        # Row 0 is the least bit. An odd one out at the top waits for the next level.
-        pairs = len(less[0]) // 2
-        top = [s[0 : 2 * pairs : 2] for s in less], [s[0 : 2 * pairs : 2] for s in same]
-        less_low, same_low = top
-        less_high = [s[1 : 2 * pairs : 2] for s in less]
-        same_high = [s[1 : 2 * pairs : 2] for s in same]
-        products = both(
-            run,
-            [np.concatenate([s, s]) for s in same_high],
-            [np.concatenate([a, b]) for a, b in zip(less_low, same_low, strict=True)],
-        )
-        new_less = [h ^ p[:pairs] for h, p in zip(less_high, products, strict=True)]
-        new_same = [p[pairs:] for p in products]
-        if odd:
-            new_less = [np.concatenate([n, s[-1:]]) for n, s in zip(new_less, less, strict=True)]
-            new_same = [np.concatenate([n, s[-1:]]) for n, s in zip(new_same, same, strict=True)]
-        less, same = new_less, new_same
-    return [s[0] for s in less], [s[0] for s in same]
+def _level(
+    run: Lockstep, forest: list[list[Range]], pairs: Sequence[int], width: int
+) -> list[list[Range]]:
+    """Combine neighbours, so many pairs in each tree."""
+    dealt = [run.correlation("fork", (n * width,)) if n else [] for n in pairs]
+    total = sum(pairs)
+    ends = [3 * end for end in accumulate(pairs)]
+
+    def share(party: int) -> Words:
+        out = _rows(3 * total, width)
+        for (less, same), parts, n, end in zip(forest[party], dealt, pairs, ends, strict=True):
+            if n:
+                x, y, _ = parts[party]
+                x, y = x.reshape(n, width), y.reshape(2 * n, width)
+                bits.hide_pairs(less, same, x, y, out[end - 3 * n : end])
+        return out.reshape(-1)
+
+    def join(party: int, shown: Words) -> list[Range]:
+        rows = shown.reshape(3 * total, width)
+        made = []
+        for (less, same), parts, n, end in zip(forest[party], dealt, pairs, ends, strict=True):
+            if not n:
+                made.append((less, same))
+                continue
+            _, y, z = (v.reshape(-1, width) if width else v.reshape(2 * n, 0) for v in parts[party])
+            new = _rows(len(less) - n, width), _rows(len(less) - n, width)
+            bits.join_pairs(less, same, rows[end - 3 * n : end], y, z, *new)
+            made.append(new)
+        return made
+
+    return run.open(3 * total * width, share, join, 64)
 
 
-def to_field(run: Lockstep, slices: Sequence[Words], count: int) -> Shares:
-    """Return shares over the field of shared bits, shape (count,): one round.
+def to_field(
+    run: Lockstep,
+    slices: Slices,
+    count: int,
+    then: Callable[[int, list[Residues]], Residues] = lambda _, vectors: vectors[0],
+) -> Shares:
+    """Return what each party makes of its shares over the field of shared bits: one round.
 
     For a random bit m that is shared both ways o = b xor m is opened, and b = o + (1 - 2 o) m.
+
+    Args:
+        run: The parties.
+        slices: A party's slices, shape (rows, words), of `count` bits each.
+        count: See `slices`.
+        then: What a party, by its index, makes of a vector a row; by default the first of them.
     """
-    parts = run.correlation("bits", (count,))
+    rows, width = slices[0].shape
+    size = 64 * width * (rows - 1) + count
+    parts = run.correlation("bits", (size,))
     keep = bits.tail(count)
-    opened = run.open_words([(s ^ m) & keep for s, (_, m) in zip(slices, parts, strict=True)])
-    shown = bits.spread(opened, count)
-    sign = np.where(shown == 1, np.uint64(field.MODULUS - 1), np.uint64(1))
-    out = []
-    for party, (b, _) in zip(run.parties, parts, strict=True):
-        share = field.multiply(sign, b)
-        out.append(field.add(share, shown) if party.index == 0 else share)
-    return out
+
+    def share(party: int) -> Words:
+        mask = parts[party][1].reshape(rows, width)
+        return ((slices[party] ^ mask) & keep).reshape(-1)
+
+    def unmasked(party: int, shown: Words) -> Residues:
+        out = buffers.residues(size)
+        bits.unmask(shown, parts[party][0], party == 0, out)
+        return then(party, [out[64 * width * row :][:count] for row in range(rows)])
+
+    return run.open(rows * width, share, unmasked, 64)
 
 
 def negative(run: Lockstep, x: Shares) -> Shares:
@@ -123,22 +208,29 @@ def negative(run: Lockstep, x: Shares) -> Shares:
     2x mod p is odd exactly if x is negative: p is odd, and taken off once. Its last bit is
     c_0 xor r_0 xor w.
     """
-    opened = Opened(run, [field.add(xs, xs) for xs in x])
-    wrapped, _ = less_and_same(run, opened, 0, field.BITS)
-    odd = [w ^ b[0] for w, b in zip(wrapped, opened.bits, strict=True)]
-    return to_field(run, exclusive_or(odd, opened.slices[0]), x[0].size)
+
+    def start(c: Opened) -> tuple[Range, Words]:
+        last = c.bits[0] ^ c.slices[0] if c.first else c.bits[0]
+        return c.leaves(), last
+
+    count = x[0].size
+    begun = opened(run, lambda i: field.add(x[i], x[i]), count, start)
+    found = combined(run, [[leaves] for leaves, _ in begun])
+    odd = [less ^ last for ((less, _),), (_, last) in zip(found, begun, strict=True)]
+    return to_field(run, odd, count)
 
 
 def zero(run: Lockstep, x: Shares) -> Shares:
     """Return shares of [x = 0]: c and r are the same number."""
-    opened = Opened(run, x)
-    same = exclusive_or(opened.bits, ~opened.slices)
+    count = x[0].size
+    same = opened(run, lambda i: x[i].copy(), count, lambda c: c.leaves()[1])
     while len(same[0]) > 1:
         pairs = len(same[0]) // 2
-        rest = [s[2 * pairs :] for s in same]
         halves = both(run, [s[:pairs] for s in same], [s[pairs : 2 * pairs] for s in same])
-        same = [np.concatenate([h, r]) for h, r in zip(halves, rest, strict=True)]
-    return to_field(run, [s[0] for s in same], x[0].size)
+        if len(same[0]) % 2:
+            halves = [np.concatenate([h, s[-1:]]) for h, s in zip(halves, same, strict=True)]
+        same = halves
+    return to_field(run, same, count)
 
 
 _OFFSET = 1 << 59
@@ -150,25 +242,31 @@ def shifted(run: Lockstep, x: Shares, by: int) -> Shares:
     With x' = x + 2^59 = c - r + p w, c = c1 2^by + c0 and r = r1 2^by + r0, and p = 2^61 - 1,
     floor(x' / 2^by) = c1 - r1 + w 2^(61-by) - u, where u = [c0 < r0 + w]: the low parts borrow.
     """
-    lifted = [field.add(x[0], np.array(_OFFSET, np.uint64)), *x[1:]]
-    opened = Opened(run, lifted, by)
-    less_low, same_low = less_and_same(run, opened, 0, by)
-    less_high, same_high = less_and_same(run, opened, by, field.BITS)
     count = x[0].size
-    # w, then u = less_low xor (w and same_low): w and same_low exclude less_low's case.
-    first = both(run, same_high, less_low)
-    wrapped = [h ^ f for h, f in zip(less_high, first, strict=True)]
-    second = both(run, wrapped, same_low)
-    borrowed = [low ^ s for low, s in zip(less_low, second, strict=True)]
-    w, u = to_field(run, wrapped, count), to_field(run, borrowed, count)
-    public = (opened.value >> np.uint64(by)) % np.uint64(field.MODULUS)
-    back = np.array(_OFFSET >> by, np.uint64)
-    turn = np.array(1 << (field.BITS - by), np.uint64)
-    out = []
-    for party, ws, us, rs in zip(run.parties, w, u, opened.high, strict=True):
-        share = field.multiply(ws, turn)
-        share = field.subtract(field.subtract(share, us), rs)
-        if party.index == 0:
-            share = field.subtract(field.add(share, public), back)
-        out.append(share)
-    return out
+    offset = np.array(_OFFSET, np.uint64)
+
+    def start(c: Opened) -> tuple[list[Range], Opened]:
+        return [c.leaves(0, by), c.leaves(by)], c
+
+    def lifted(party: int) -> Residues:
+        return x[party].copy() if party else field.add(x[0], offset)
+
+    begun = opened(run, lifted, count, start, by)
+    found = combined(run, [trees for trees, _ in begun])
+    # w = less_high xor (same_high and less_low), and u = less_low xor (w and same_low), in which
+    # same_low excludes less_low: w and same_low = less_high and same_low.
+    lower = [np.concatenate(low) for low, _ in found]  # less, then same
+    upper = [np.concatenate([same, less]) for _, (less, same) in found]
+    products = both(run, upper, lower)
+    rows = [
+        np.concatenate([less_high, low[:1]]) ^ p
+        for (_, (less_high, _)), low, p in zip(found, lower, products, strict=True)
+    ]
+
+    def join(party: int, vectors: list[Residues]) -> Residues:
+        out = buffers.residues(count)
+        c = begun[party][1]
+        kernels.shifted(*vectors, c.high, c.value, by, _OFFSET >> by, c.first, out)
+        return out
+
+    return to_field(run, rows, count, join)

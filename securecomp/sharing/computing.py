@@ -20,19 +20,13 @@ from typing import ClassVar
 import numpy as np
 
 from securecomp import wire
-from securecomp.carrier import Carrier
+from securecomp.carrier import Carrier, T
 from securecomp.core import entropy as entropy_
 from securecomp.core import field
 from securecomp.core.bits import Words
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
-from securecomp.errors import (
-    DecodeError,
-    LocalProtocolError,
-    ParameterError,
-    RemoteProtocolError,
-    ThresholdError,
-)
+from securecomp.errors import LocalProtocolError, ParameterError, ThresholdError
 from securecomp.identity import Identity
 from securecomp.journal import Journal, MemoryJournal
 from securecomp.session import ID_BYTES
@@ -75,14 +69,12 @@ class Party(Speaker):
         """Take the dealer's seed."""
         self._part = Part(dealing.seed_keys(seed, self._computing.id))
 
-    def correlation(
-        self, serial: int, kind: Kind, shape: Shape, corrections: Sequence[Residues]
-    ) -> list[Residues]:
-        """Return this party's vectors of a correlation; the last one's are corrected."""
+    def correlation(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
+        """Return this party's vectors of a correlation; the last one's wait for corrections."""
         if self._part is None:
             raise ParameterError(f"{self.name}: the dealer's seed is not here")
-        mine = dict(zip(dealing.CORRECTED[kind], corrections, strict=True)) if self.is_last else {}
-        return dealing.expand(self._part, serial, kind, shape, mine)
+        waiting = dealing.CORRECTED[kind] if self.is_last else ()
+        return dealing.expand(self._part, serial, kind, shape, waiting)
 
     def input_share(self, seed: bytes, size: int, serial: int) -> Residues:
         """Return what a seed from an input's owner stands for."""
@@ -180,8 +172,11 @@ class Lockstep:
         (data,) = sender.say([recipient.name], self._step, body, kind)
         return self._carrier.send(sender.name, recipient.name, data)
 
+    def _party(self, name: str) -> Party:
+        return self.parties[self.names.index(name)]
+
     def _speaker(self, name: str) -> Speaker:
-        return self.clients.get(name) or self.parties[self.names.index(name)]
+        return self.clients.get(name) or self._party(name)
 
     def input(self, owner: str, residues: Residues) -> list[Residues]:
         """Share a vector that a party or a client has.
@@ -205,43 +200,69 @@ class Lockstep:
         if owner in self.clients:
             last = self.parties[keeper]
             data = self._tell(sender, last, vector_body(rest, field.BITS), Said.KIND)
-            shares[keeper] = last.hear_vector(data, owner, step, rest.size)
+            shares[keeper] = last.said(data, owner, step, rest.size)
         return shares
 
     def correlation(self, kind: Kind, shape: Shape) -> list[list[Residues]]:
-        """Return every party's vectors of a fresh correlation."""
-        start = time.perf_counter()
+        """Return every party's vectors of a fresh correlation.
+
+        The parties expand their seeds while the dealer works: only its message comes later.
+        """
         self._serial += 1
         last = self.parties[-1]
-        heard = []
-        made = self.dealer.supply(self._serial, kind, shape)
-        for vector, correction in zip(dealing.CORRECTED[kind], made, strict=True):
-            self._step += 1
-            bits = 64 if dealing.is_words(kind, vector) else field.BITS
-            data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
-            size = correction.size
-            heard.append(last.hear_vector(data, self.dealer.name, self._step, size, bits))
-        self.dealer_seconds += time.perf_counter() - start
-        found: list[list[Residues]] = [[] for _ in self.parties]
+        corrected = dealing.CORRECTED[kind]
+        sizes = [size for vectors in dealing.sizes(kind, shape) for size in vectors]
 
-        def expand(name: str) -> None:
-            party = self.parties[self.names.index(name)]
-            found[party.index] = party.correlation(self._serial, kind, shape, heard)
+        def deal() -> list[Residues]:
+            start = time.perf_counter()
+            heard = []
+            made = self.dealer.supply(self._serial, kind, shape)
+            for vector, correction in zip(corrected, made, strict=True):
+                self._step += 1  # one a step: none could be put in another's place
+                bits = 64 if dealing.is_words(kind, vector) else field.BITS
+                data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
+                heard.append(last.said(data, self.dealer.name, self._step, sizes[vector], bits))
+            self.dealer_seconds += time.perf_counter() - start
+            return heard
 
-        self._carrier.each(expand, self.names, max(made[0].size, 1))
-        return found
+        def work(name: str) -> list[Residues]:
+            if name == self.dealer.name:
+                return deal()
+            return self._party(name).correlation(self._serial, kind, shape)
 
-    def open(self, shares: Sequence[Residues]) -> Residues:
-        """Tell all parties a value that hides nothing: each says its share to all others."""
-        return first(self._exchange(shares, field.BITS, self.names))
+        found = self._carrier.each(work, (self.dealer.name, *self.names), max(sizes))
+        for vector, heard in zip(corrected, found[self.dealer.name], strict=True):
+            found[last.name][vector] = heard
+        return [found[name] for name in self.names]
 
-    def open_words(self, shares: Sequence[Words]) -> Words:
-        """The same for shared bit slices."""
-        return first(self._exchange(shares, 64, self.names))
+    def each(self, work: Callable[[int], T], elements: int) -> list[T]:
+        """Let every party, by its index, work for itself; return what each made."""
+        found = self._carrier.each(work, range(len(self.names)), elements)
+        return [found[index] for index in range(len(self.names))]
+
+    def open(
+        self,
+        size: int,
+        share: Callable[[int], Words],
+        then: Callable[[int, Words], T],
+        bits: int = field.BITS,
+    ) -> list[T]:
+        """Tell all parties a value that hides nothing: each says its share to all others.
+
+        Args:
+            size: Number of elements.
+            share: Makes a party's share, by the party's index; the array is overwritten.
+            then: What each, by its index, makes of the value as it heard it, which is returned.
+            bits: 64 for shared bit slices.
+        """
+        found = self._exchange(size, share, then, bits, self.names)
+        return [found[name] for name in self.names]
 
     def reveal(self, shares: Sequence[Residues], recipients: Sequence[str]) -> Residues:
         """Tell some parties a value."""
-        return first(self._exchange(shares, field.BITS, recipients))
+        size = shares[0].size
+        heard = self._exchange(size, lambda i: shares[i].copy(), as_heard, field.BITS, recipients)
+        return first(heard)
 
     def _next_round(self) -> None:
         self._step += 1
@@ -249,43 +270,43 @@ class Lockstep:
         self._carrier.next_round()
 
     def _exchange(
-        self, shares: Sequence[Residues], bits: int, to: Sequence[str]
-    ) -> dict[str, Residues]:
-        """Return the value as each of its recipients heard it."""
+        self,
+        size: int,
+        share: Callable[[int], Words],
+        then: Callable[[int, Words], T],
+        bits: int,
+        to: Sequence[str],
+    ) -> dict[str, T]:
+        """Return what each of the recipients makes of the value as it heard it."""
         self._next_round()
-        size = shares[0].size
         post: dict[tuple[str, str], wire.Buffer] = {}
+        shares: dict[str, Words] = {}
 
         def speak(name: str) -> None:
-            party = self.parties[self.names.index(name)]
+            party = self._party(name)
+            shares[name] = share(party.index)
             others = [n for n in to if n != name]
             if others:
-                body = vector_body(shares[party.index], bits)
+                body = vector_body(shares[name], bits)
                 sealed = party.say(others, self._step, body, Said.KIND)
                 for recipient, data in zip(others, sealed, strict=True):
                     post[name, recipient] = self._carrier.send(name, recipient, data)
 
-        def listen(name: str) -> Residues:
+        def listen(name: str) -> T:
             hearer = self._speaker(name)
-            if name in self.clients:
-                total = np.zeros(size, np.uint64)
-            else:
-                total = shares[self.names.index(name)].copy()
+            total = np.zeros(size, np.uint64) if name in self.clients else shares[name]
             for sender in self.names:
-                if sender == name:
-                    continue
-                message, payload = hearer.hear(post[sender, name], sender, self._step, Said)
-                try:
-                    if bits == 64:
-                        total ^= wire.unpack(message.vector, payload, size, 64)
-                    else:
-                        wire.add_packed(message.vector, payload, total)
-                except DecodeError as error:
-                    raise RemoteProtocolError(sender, str(error)) from None
-            return total
+                if sender != name:
+                    hearer.said(post[sender, name], sender, self._step, size, bits, total)
+            return then(-1 if name in self.clients else self.names.index(name), total)
 
         self._carrier.each(speak, self.names, size)
         return self._carrier.each(listen, list(to), size)
+
+
+def as_heard(_: int, value: Residues) -> Residues:
+    """Leave a value as it was heard."""
+    return value
 
 
 def first(heard: Mapping[str, Residues]) -> Residues:

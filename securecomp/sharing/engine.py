@@ -4,12 +4,13 @@ A *value* is what the parties hold of one vector, one array a party; only an eng
 Everything is a vector of n elements: shapes, scales and bounds are `SharedArray`'s business.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from securecomp.core import field, kernels
+from securecomp.core import buffers, field, kernels
 from securecomp.core.field import Residues
 from securecomp.sharing import comparing
 from securecomp.sharing.computing import Lockstep
@@ -85,6 +86,11 @@ class _Run(Protocol):
     @property
     def clients(self) -> Mapping[str, Any]: ...
 
+    def each(self, work: Callable[[int], Residues], elements: int) -> list[Residues]: ...
+
+
+_LIGHT = 4
+"""One pass over a vector is this small a part of the work of a round."""
 
 R = TypeVar("R", bound=_Run)
 
@@ -110,23 +116,37 @@ class LinearEngine(Generic[R]):
 
     def add(self, x: Value, y: Value) -> Value:
         """x + y, without a message."""
-        return [field.add(a, b) for a, b in zip(x, y, strict=True)]
+        return self._each(lambda i: field.add(x[i], y[i]), x[0].size)
 
     def subtract(self, x: Value, y: Value) -> Value:
         """x - y, without a message."""
-        return [field.subtract(a, b) for a, b in zip(x, y, strict=True)]
+        return self._each(lambda i: field.subtract(x[i], y[i]), x[0].size)
 
     def scale(self, x: Value, constant: Residues) -> Value:
         """x times public residues."""
-        return [field.multiply(share, constant) for share in x]
+        return self._each(lambda i: field.multiply(x[i], constant), x[0].size)
 
     def join(self, parts: Sequence[Value]) -> Value:
         """Vectors one after the other."""
-        return [np.concatenate(shares, axis=-1) for shares in zip(*parts, strict=True)]
+        ahead = parts[0][0].shape[:-1]
+        shape = (*ahead, sum(part[0].shape[-1] for part in parts))
+        size = math.prod(shape)
+
+        def joined(party: int) -> Residues:
+            out = buffers.residues(size).reshape(shape)
+            return np.concatenate([part[party] for part in parts], axis=-1, out=out)
+
+        return self._each(joined, size)
+
+    def _each(self, work: Callable[[int], Residues], elements: int) -> Value:
+        return self.run.each(work, elements // _LIGHT)
 
 
 class Additive(LinearEngine[Lockstep]):
-    """Additive shares, correlations from a dealer; any number of passive parties but all."""
+    """Additive shares, correlations from a dealer; any number of passive parties but all.
+
+    Of (a + d)(b + e), with d and e opened, c = a b and x = a + d, a share is c + d b + x e.
+    """
 
     def input(self, owner: str, residues: Residues) -> Value:
         """Share a vector that one party has."""
@@ -152,60 +172,47 @@ class Additive(LinearEngine[Lockstep]):
 
     def multiply(self, x: Value, y: Value) -> Value:
         """x y: one round, one triple an element."""
-        run, size = self.run, x[0].size
-        parts = run.correlation("triple", (size,))
-        masked = []
-        for xs, ys, (a, b, _) in zip(x, y, parts, strict=True):
-            both = np.empty(2 * size, np.uint64)
-            field.subtract(xs, a, out=both[:size])
-            field.subtract(ys, b, out=both[size:])
-            masked.append(both)
-        opened = run.open(masked)
-        d, e = opened[:size], opened[size:]
-        out = []
-        for party, (a, b, c) in zip(run.parties, parts, strict=True):
-            share = np.empty(size, np.uint64)
-            kernels.beaver(d, e, a, b, c, party.index == 0, share)
-            out.append(share)
-        return out
+        size = x[0].size
+        parts = self.run.correlation("triple", (size,))
+
+        def product(party: int, opened: Residues) -> Residues:
+            _, b, c = parts[party]
+            kernels.beaver(opened[:size], opened[size:], x[party], b, c, c)
+            return c
+
+        return self.run.open(2 * size, lambda i: masked(x[i], y[i], parts[i]), product)
 
     def square(self, x: Value) -> Value:
-        """x^2 = c + 2 d a + d^2, where a and c = a^2 are shared and d = x - a is opened."""
-        run = self.run
-        parts = run.correlation("square", (x[0].size,))
-        d = run.open([field.subtract(xs, p[0]) for xs, p in zip(x, parts, strict=True)])
-        twice = field.add(d, d)
-        out = [field.add(c, field.multiply(twice, a)) for a, c in parts]
-        return self.add_public(out, field.multiply(d, d))
+        """x^2 = c + d (x + a), where a and c = a^2 are shared and d = x - a is opened."""
+        size = x[0].size
+        parts = self.run.correlation("square", (size,))
+
+        def product(party: int, d: Residues) -> Residues:
+            a, c = parts[party]
+            kernels.beaver(d, d, x[party], a, c, c)
+            return c
+
+        return self.run.open(size, lambda i: field.subtract(x[i], parts[i][0]), product)
 
     def matmul(self, x: Value, y: Value, shape: tuple[int, int, int]) -> Value:
         """A matrix product: one round, m k + k n elements are opened."""
         m, k, n = shape
-        run = self.run
-        parts = run.correlation("matrix", shape)
-        masked = [
-            np.concatenate([field.subtract(xs, a), field.subtract(ys, b)])
-            for xs, ys, (a, b, _) in zip(x, y, parts, strict=True)
-        ]
-        opened = run.open(masked)
-        d, e = opened[: m * k].reshape(m, k), opened[m * k :].reshape(k, n)
-        out = []
-        for party, (a, b, c) in zip(run.parties, parts, strict=True):
-            second = b.reshape(k, n)
-            if party.index == 0:
-                second = field.add(second, e)
-            # d b + a e in one product: [d a] times b over e
-            left = np.concatenate([d, a.reshape(m, k)], axis=1)
-            product = field.matmul(left, np.concatenate([second, e], axis=0))
-            out.append(field.add(c, product.reshape(-1)))
-        return out
+        parts = self.run.correlation("matrix", shape)
+
+        def product(party: int, opened: Residues) -> Residues:
+            _, b, c = parts[party]
+            d, e = opened[: m * k].reshape(m, k), opened[m * k :].reshape(k, n)
+            out = field.matmul(d, b.reshape(k, n), plus=c.reshape(m, n))
+            return field.matmul(x[party].reshape(m, k), e, plus=out).reshape(-1)
+
+        return self.run.open(m * k + k * n, lambda i: masked(x[i], y[i], parts[i]), product)
 
     def negative(self, x: Value) -> Value:
-        """1 where x < 0: eight rounds."""
+        """1 where x < 0: seven rounds."""
         return comparing.negative(self.run, x)
 
     def zero(self, x: Value) -> Value:
-        """1 where x = 0: eight rounds."""
+        """1 where x = 0: seven rounds."""
         return comparing.zero(self.run, x)
 
     def shifted(self, x: Value, by: int) -> Value:
@@ -215,6 +222,15 @@ class Additive(LinearEngine[Lockstep]):
     def reveal(self, x: Value, recipients: Sequence[str]) -> Residues:
         """Open x to some parties: one round."""
         return self.run.reveal(x, recipients)
+
+
+def masked(x: Residues, y: Residues, part: Sequence[Residues]) -> Residues:
+    """Return a party's shares of x - a and y - b, one after the other: what a product opens."""
+    a, b, _ = part
+    both = buffers.residues(x.size + y.size)
+    field.subtract(x, a, out=both[: x.size])
+    field.subtract(y, b, out=both[x.size :])
+    return both
 
 
 def column_sums(table: Residues) -> Residues:

@@ -43,9 +43,9 @@ from typing import Literal
 import numpy as np
 
 from securecomp import wire
-from securecomp.carrier import Carrier
+from securecomp.carrier import Carrier, T
+from securecomp.core import buffers, field, kernels, prg
 from securecomp.core import entropy as entropy_
-from securecomp.core import field, kernels, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
 from securecomp.errors import ParameterError
@@ -61,15 +61,20 @@ from securecomp.sharing.speaking import (
     Seed,
     Speaker,
     check_names,
+    empty_body,
     input_share,
     vector_body,
 )
 
 PROTOCOL = "sharing/replicated/1"
 PARTIES = 3
+PIECES = 4
+"""Of a party's vector, for threads to take one after the other."""
 Purpose = Literal["zero", "input", "circuit"]
-Local = Callable[[int, Residues], None]
-"""Writes what a party, by its index, makes of its own shares into an array."""
+Part = Callable[[int, int, Residues], object]
+"""Adds the elements from one to below another to an array."""
+Local = Callable[[int], Part]
+"""Gives what a party, by its index, makes of its own shares."""
 
 
 class Holder(Speaker):
@@ -121,10 +126,9 @@ class Holder(Speaker):
         """Return what this party's own key (0) or the next one's (1) stands for in a step."""
         return prg.expand(self._stream(which, purpose, step), size)
 
-    def hide(self, vector: Residues, step: int) -> None:
-        """Add this party's share of zero, in place."""
-        prg.accumulate(vector, [self._stream(0, "zero", step)])
-        prg.accumulate(vector, [self._stream(1, "zero", step)], -1)
+    def zero(self, step: int) -> Callable[[Residues, int], None]:
+        """Return what writes a block of this party's share of zero, given the block's number."""
+        return prg.Difference(*(self._stream(which, "zero", step) for which in (0, 1))).fill
 
     def _drop(self) -> None:
         self._keys = None
@@ -179,13 +183,20 @@ class Ring:
         """Steps in which parties spoke to each other, beside inputs."""
         return self._rounds + self.pair.rounds
 
+    def each(self, work: Callable[[int], T], elements: int) -> list[T]:
+        """Let every party, by its index, work for itself; return what each made."""
+        found = self._carrier.each(work, range(PARTIES), elements)
+        return [found[index] for index in range(PARTIES)]
+
     def _next_round(self) -> None:
         self._step += 1
         self._rounds += 1
         self._carrier.next_round()
 
     def _tell(self, sender: Speaker, recipient: str, vector: Residues) -> wire.Buffer:
-        body = vector_body(vector, field.BITS)
+        return self._send(sender, recipient, vector_body(vector, field.BITS))
+
+    def _send(self, sender: Speaker, recipient: str, body: wire.Bytes) -> wire.Buffer:
         (data,) = sender.say([recipient], self._step, body, Said.KIND)
         return self._carrier.send(sender.name, recipient, data)
 
@@ -200,7 +211,7 @@ class Ring:
         before = self.parties[mine.index - 1]
         known = mine.stream(1, "input", step, size)
         rest = field.subtract(residues, known)
-        heard = before.hear_vector(self._tell(mine, before.name, rest), owner, step, size)
+        heard = before.said(self._tell(mine, before.name, rest), owner, step, size)
         nothing = np.zeros(size, np.uint64)
         value: Value = [nothing] * PARTIES
         value[mine.index] = np.stack([rest, known])
@@ -222,20 +233,18 @@ class Ring:
 
         for which in range(PARTIES - 1):
             self._step += 1
-            step = self._step
             seed = self._carrier.entropy(prg.SEED_BYTES)
             body = wire.encode_body(Seed(seed))
             for party, row in holders(which):
-                (sealed,) = sender.say([party.name], step, body, Seed.KIND)
+                (sealed,) = sender.say([party.name], self._step, body, Seed.KIND)
                 brought = self._carrier.send(owner, party.name, sealed)
-                heard = party.hear_seed(brought, owner, step)
-                value[party.index][row] = input_share(heard, self._session, size, step)
+                heard = party.hear_seed(brought, owner, self._step)
+                value[party.index][row] = input_share(heard, self._session, size, self._step)
             field.subtract(rest, value[which][0], out=rest)
         self._step += 1
-        step = self._step
         for party, row in holders(PARTIES - 1):
             told = self._tell(sender, party.name, rest)
-            value[party.index][row] = party.hear_vector(told, owner, step, size)
+            value[party.index][row] = party.said(told, owner, self._step, size)
         return value
 
     def reshare(self, size: int, local: Local) -> Value:
@@ -243,25 +252,42 @@ class Ring:
 
         Args:
             size: Elements of the result.
-            local: Makes one party's result.
+            local: Makes one party's result, a block at a time while it is in a cache.
         """
         self._next_round()
         step = self._step
-        value: Value = [np.empty((2, size), np.uint64) for _ in self.parties]
+        value: Value = [buffers.residues(2 * size).reshape(2, size) for _ in self.parties]
         post: dict[str, wire.Buffer] = {}
+        parts = dict(zip(self.names, self.each(local, size), strict=True))
+        bodies = {name: empty_body(size) for name in self.names}
+        # Three parties share two cores better in pieces; one of an empty vector is none.
+        piece = -(-size // (PIECES * wire.BLOCK)) * wire.BLOCK or 1
+
+        def make(task: tuple[str, int]) -> None:
+            name, begin = task
+            party = self.parties[self.names.index(name)]
+            mine, zero = value[party.index][0], party.zero(step)
+
+            def made(start: int, stop: int) -> Residues:
+                block: Residues = mine[start:stop]
+                zero(block, start // wire.BLOCK)
+                parts[name](start, stop, block)
+                return block
+
+            wire.pack(bodies[name][1], made, begin, min(begin + piece, size))
 
         def speak(name: str) -> None:
             party = self.parties[self.names.index(name)]
-            mine = value[party.index][0]
-            local(party.index, mine)
-            party.hide(mine, step)
             before = party.neighbour(-1)
-            post[before] = self._tell(party, before, mine)
+            post[before] = self._send(party, before, bodies.pop(name)[0])
 
         def listen(name: str) -> None:
             party = self.parties[self.names.index(name)]
-            value[party.index][1] = party.hear_vector(post[name], party.neighbour(1), step, size)
+            following = value[party.index][1]
+            party.said(post.pop(name), party.neighbour(1), step, size, out=following)
 
+        pieces = [(name, begin) for name in self.names for begin in range(0, size, piece)]
+        self._carrier.each(make, pieces, size)
         self._carrier.each(speak, self.names, size)
         self._carrier.each(listen, self.names, size)
         return value
@@ -273,7 +299,7 @@ class Ring:
 
         def hear(hearer: Speaker, sender: Holder, said: Residues) -> Residues:
             data = self._tell(sender, hearer.name, said)
-            return hearer.hear_vector(data, sender.name, step, size)
+            return hearer.said(data, sender.name, step, size)
 
         def open_to(name: str) -> Residues:
             if name in self.clients:  # x_0 + x_1 from one party, x_2 from another
@@ -298,20 +324,32 @@ class Ring:
         found = circuit(self.pair, [field.add(x[0][0], x[0][1]), x[1][1]])
         self._next_round()
         step, size = self._step, found[0].size
-        first, second, third = self.parties
-        outer = [first.stream(0, "circuit", step, size), second.stream(1, "circuit", step, size)]
-        parts = [field.subtract(u, f) for u, f in zip(found, outer, strict=True)]
-        to_second = self._tell(first, second.name, parts[0])
-        to_first = self._tell(second, first.name, parts[1])
-        inner = [
-            field.add(parts[0], first.hear_vector(to_first, second.name, step, size)),
-            field.add(parts[1], second.hear_vector(to_second, first.name, step, size)),
-        ]
-        return [
-            np.stack([outer[0], inner[0]]),
-            np.stack([inner[1], outer[1]]),
-            np.stack([third.stream(i, "circuit", step, size) for i in (0, 1)]),
-        ]
+        value: Value = [buffers.residues(2 * size).reshape(2, size) for _ in self.parties]
+        pair = self.names[:2]
+        post: dict[str, wire.Buffer] = {}
+
+        def speak(name: str) -> None:
+            party = self.parties[self.names.index(name)]
+            rows = value[party.index]
+            for row in (0, 1):
+                # Of the first two, the row that both have is what they tell each other.
+                if party.index + row != 1:
+                    rows[row] = party.stream(row, "circuit", step, size)
+            if party.index < 2:
+                inner = 1 - party.index
+                field.subtract(found[party.index], rows[1 - inner], out=rows[inner])
+                other = pair[inner]
+                post[other] = self._tell(party, other, rows[inner])
+
+        def listen(name: str) -> None:
+            party = self.parties[self.names.index(name)]
+            inner = 1 - party.index
+            total = value[party.index][inner]
+            party.said(post[name], pair[inner], step, size, plus=total)
+
+        self._carrier.each(speak, self.names, size)
+        self._carrier.each(listen, pair, size)
+        return value
 
 
 class Replicated(LinearEngine[Ring]):
@@ -351,42 +389,35 @@ class Replicated(LinearEngine[Ring]):
     def multiply(self, x: Value, y: Value) -> Value:
         """x y: one round, each party says one element a product."""
 
-        def local(party: int, out: Residues) -> None:
-            kernels.cross(*x[party], *y[party], out)
+        def local(party: int) -> Part:
+            shares = (*x[party], *y[party])
+            return lambda a, b, out: kernels.add_cross(*(share[a:b] for share in shares), out)
 
         return self.run.reshare(x[0].shape[1], local)
 
     def square(self, x: Value) -> Value:
         """x^2, of which a party has x_i (x_i + 2 x_(i+1))."""
-
-        def local(party: int, out: Residues) -> None:
-            mine, following = x[party]
-            field.add(mine, following, out=out)
-            field.add(out, following, out=out)
-            field.multiply(mine, out, out=out)
-
-        return self.run.reshare(x[0].shape[1], local)
+        return self.multiply(x, x)
 
     def matmul(self, x: Value, y: Value, shape: tuple[int, int, int]) -> Value:
         """A matrix product: one round, each party says m n elements."""
         m, k, n = shape
 
-        def local(party: int, out: Residues) -> None:
-            # One product: [x_i x_(i+1)] times (y_i + y_(i+1)) over y_i.
+        def local(party: int) -> Part:
             mine, following = x[party].reshape(2, m, k)
-            above = field.add(y[party][0], y[party][1]).reshape(k, n)
-            below = y[party][0].reshape(k, n)
-            left = np.concatenate([mine, following], axis=1)
-            out[:] = field.matmul(left, np.concatenate([above, below])).reshape(-1)
+            both = field.add(y[party][0], y[party][1]).reshape(k, n)
+            product = field.matmul(mine, both)
+            product = field.matmul(following, y[party][0].reshape(k, n), plus=product).reshape(-1)
+            return lambda a, b, out: field.add(out, product[a:b], out=out)
 
         return self.run.reshare(m * n, local)
 
     def negative(self, x: Value) -> Value:
-        """1 where x < 0: nine rounds."""
+        """1 where x < 0: eight rounds."""
         return self.run.in_circuit(x, comparing.negative)
 
     def zero(self, x: Value) -> Value:
-        """1 where x = 0: nine rounds."""
+        """1 where x = 0: eight rounds."""
         return self.run.in_circuit(x, comparing.zero)
 
     def shifted(self, x: Value, by: int) -> Value:

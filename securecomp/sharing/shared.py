@@ -239,7 +239,7 @@ class SharedArray:
         """Return the inner product or the matrix product."""
         return self @ other
 
-    # Comparisons: eight rounds; 1 for true, 0 for false
+    # Comparisons: seven rounds; 1 for true, 0 for false
 
     def __lt__(self, other: Operand) -> "SharedArray":
         d = self - other

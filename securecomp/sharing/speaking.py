@@ -18,8 +18,6 @@ from securecomp.identity import Identity
 from securecomp.roles import Role, State
 from securecomp.session import Conversation
 
-SEED_BYTES = prg.SEED_BYTES
-
 
 class Seed(wire.Message, frozen=True):
     """Dealer to party, once: what its correlations are expanded from.
@@ -131,10 +129,26 @@ class Speaker(Role):
         except DecodeError as error:
             raise RemoteProtocolError(sender, str(error)) from None
 
-    def hear_vector(
-        self, data: wire.Buffer, sender: str, step: int, size: int, bits: int = field.BITS
+    def said(
+        self,
+        data: wire.Buffer,
+        sender: str,
+        step: int,
+        size: int,
+        bits: int = field.BITS,
+        plus: Residues | None = None,
+        out: Residues | None = None,
     ) -> Residues:
         """Return the vector that a party said in a step.
+
+        Args:
+            data: The message.
+            sender: Who should have said it.
+            step: In which step.
+            size: Number of elements.
+            bits: 64 for words.
+            plus: What to add it to, in place, or to exclusive-or with words.
+            out: Where to put residues, if not in a new array.
 
         Raises:
             DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
@@ -142,7 +156,13 @@ class Speaker(Role):
         """
         message, payload = self.hear(data, sender, step, Said)
         try:
-            return wire.unpack(message.vector, payload, size, bits)
+            if plus is None:
+                return wire.unpack(message.vector, payload, size, bits, out)
+            if bits == 64:
+                plus ^= wire.unpack(message.vector, payload, size, bits)
+            else:
+                wire.add_packed(message.vector, payload, plus)
+            return plus
         except DecodeError as error:
             raise RemoteProtocolError(sender, str(error)) from None
 
@@ -154,8 +174,8 @@ class Speaker(Role):
                 or something behind it.
         """
         message, payload = self.hear(data, sender, step, Seed)
-        if len(message.seed) != SEED_BYTES or len(payload):
-            raise RemoteProtocolError(sender, f"its seed has not {SEED_BYTES} bytes")
+        if len(message.seed) != prg.SEED_BYTES or len(payload):
+            raise RemoteProtocolError(sender, f"its seed has not {prg.SEED_BYTES} bytes")
         return message.seed
 
 
@@ -165,14 +185,23 @@ def vector_body(vector: Residues, bits: int) -> wire.Bytes:
     Raises:
         RangeError: Too long for a message.
     """
-    if vector.size > wire.MAX_ELEMENTS:
+    body, words = empty_body(vector.size, bits)
+    wire.pack(words, lambda start, stop: vector[start:stop], 0, vector.size, bits)
+    return body
+
+
+def empty_body(size: int, bits: int = field.BITS) -> tuple[wire.Bytes, wire.Words]:
+    """Return the body that says a vector, and the words in it that `wire.pack` has yet to write.
+
+    Raises:
+        RangeError: Too long for a message.
+    """
+    if size > wire.MAX_ELEMENTS:
         raise RangeError(
-            f"{vector.size} elements are said in one step, and a message holds "
+            f"{size} elements are said in one step, and a message holds "
             f"{wire.MAX_ELEMENTS}; compute on parts of the array"
         )
-    return wire.encode_body(
-        Said(wire.Vector(bits, vector.size)), vector.size, lambda a, b: vector[a:b], bits
-    )
+    return wire.empty_body(Said(wire.Vector(bits, size)), size, bits)
 
 
 def check_names(names: Sequence[str], dealer: str, clients: Sequence[str]) -> None:

@@ -110,18 +110,121 @@ def test_arrays_that_lie_elsewhere(random_residues):
 # The kernel of a product on shares
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_beaver_is_a_share_of_the_product(first, random_residues):
+def test_beaver_is_a_share_of_the_product(random_residues):
     edges = np.array([0, 1, P - 1, P - 2, 1 << 60, (1 << 32) - 1, 1 << 31], np.uint64)
     columns = np.meshgrid(edges, edges, edges, edges, [0, P - 1])
-    d, e, a, b, c = (
+    d, e, x, b, c = (
         np.concatenate([column.reshape(-1).astype(np.uint64), random_residues(i, 3000)])
         for i, column in enumerate(columns)
     )
     out = np.empty(d.size, np.uint64)
-    kernels.beaver(d, e, a, b, c, first, out)
-    want = [
-        (int(w) + int(u) * int(y) + int(v) * int(x) + (int(u) * int(v) if first else 0)) % P
-        for u, v, x, y, w in zip(d, e, a, b, c, strict=True)
-    ]
+    kernels.beaver(d, e, x, b, c, out)
+    columns = zip(*(v.tolist() for v in (d, e, x, b, c)), strict=True)
+    want = [(w + u * z + v * y) % P for u, v, y, z, w in columns]
     assert out.tolist() == want
+
+
+# Circuits: two parties' shares, opened by exclusive or
+
+
+def words_of(random_residues, name, *shape):
+    """Random words of all 64 bits."""
+    low, high = random_residues(f"{name} low", *shape), random_residues(f"{name} high", *shape)
+    return (low ^ (high << np.uint64(32))).astype(np.uint64)
+
+
+def shared(random_residues, name, value):
+    mask = words_of(random_residues, name, *value.shape)
+    return mask, value ^ mask
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 15, 16, 61])
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_leaves_compare_pairs_of_bits(rows, width, random_residues):
+    r = words_of(random_residues, "r", rows, width)
+    c = words_of(random_residues, "c", rows, width)
+    pairs, ranges = rows // 2, -(-rows // 2)
+    products = r[0 : 2 * pairs : 2] & r[1 : 2 * pairs : 2]
+    less, same = np.zeros((2, ranges, width), np.uint64)
+    shares = zip(
+        shared(random_residues, "bits", r), shared(random_residues, "both", products), strict=True
+    )
+    for party, (mine, both) in enumerate(shares):
+        made = np.empty((2, ranges, width), np.uint64)
+        bits.leaves(mine, both, c, party == 0, *made)
+        less ^= made[0]
+        same ^= made[1]
+    below, equal = ~c & r, ~(c ^ r)
+    for p in range(pairs):
+        low, high = 2 * p, 2 * p + 1
+        assert np.array_equal(less[p], below[high] | (equal[high] & below[low]))
+        assert np.array_equal(same[p], equal[high] & equal[low])
+    if rows % 2:
+        assert np.array_equal(less[-1], below[-1])
+        assert np.array_equal(same[-1], equal[-1])
+
+
+@pytest.mark.parametrize("rows", [2, 3, 8, 31])
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_neighbours_combine(rows, width, random_residues):
+    less, same, x, y = (
+        words_of(random_residues, name, count, width)
+        for name, count in (
+            ("less", rows), ("same", rows), ("x", rows // 2), ("y", rows // 2 * 2)
+        )
+    )  # fmt: skip
+    z = y & np.concatenate([x, x])
+    vectors = zip("lsxyz", (less, same, x, y, z), strict=True)
+    shares = list(zip(*(shared(random_residues, *named) for named in vectors), strict=True))
+    opened = np.zeros((rows // 2 * 3, width), np.uint64)
+    for ls, ss, xs, ys, _ in shares:
+        hidden = np.empty_like(opened)
+        bits.hide_pairs(ls, ss, xs, ys, hidden)
+        opened ^= hidden
+    joined = np.zeros((2, -(-rows // 2), width), np.uint64)
+    for ls, ss, _, ys, zs in shares:
+        made = np.empty_like(joined)
+        bits.join_pairs(ls, ss, opened, ys, zs, *made)
+        joined ^= made
+    even = rows // 2 * 2
+    want_less = less[1:even:2] ^ (same[1:even:2] & less[0:even:2])
+    want_same = same[1:even:2] & same[0:even:2]
+    assert np.array_equal(joined[0], np.concatenate([want_less, less[even:]]))
+    assert np.array_equal(joined[1], np.concatenate([want_same, same[even:]]))
+
+
+def test_gates_are_products_of_bits(random_residues):
+    x, y, a, b = (words_of(random_residues, name, 9) for name in "xyab")
+    total = np.zeros(9, np.uint64)
+    vectors = (("x", x), ("b", b), ("c", a & b))
+    shares = zip(*(shared(random_residues, *named) for named in vectors), strict=True)
+    for xs, bs, cs in shares:
+        made = np.empty(9, np.uint64)
+        bits.join_gates(x ^ a, y ^ b, xs, bs, cs, made)
+        total ^= made
+    assert np.array_equal(total, x & y)
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 200])
+def test_unmasked_bits_are_in_the_field(count, random_residues):
+    b = values_of(count, random_residues) if count >= len(EDGES) else random_residues("b", count)
+    shown = words_of(random_residues, "shown", bits.words(count))
+    flip = bits.spread(shown, count).astype(object)
+    for first in (True, False):
+        out = np.empty(count, np.uint64)
+        bits.unmask(shown, b, first, out)
+        want = flip * (int(first) - b.astype(object)) + (1 - flip) * b.astype(object)
+        assert out.tolist() == (want % P).tolist()
+
+
+@pytest.mark.parametrize("by", [1, 16, 30, 58])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_share_of_a_truncated_number(by, first, random_residues):
+    w, u, high, c = (values_of(500 + i, random_residues)[:500] for i in range(4))
+    w, u = np.roll(w, 3), np.roll(u, 7)
+    less = (1 << 59) >> by
+    out = np.empty(500, np.uint64)
+    kernels.shifted(w, u, high, c, by, less, first, out)
+    w, u, high, c = (v.astype(object) for v in (w, u, high, c))
+    want = w * (1 << (61 - by)) - u - high + ((c >> by) - less if first else 0)
+    assert out.tolist() == (want % P).tolist()

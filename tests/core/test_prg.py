@@ -283,6 +283,17 @@ class TestRejection:
         for size in (1, 4, 20, BLOCK - 1, BLOCK, BLOCK + 1):
             assert np.array_equal(prg.expand(KEY, size), prg.expand(KEY, BLOCK + 20)[:size])
 
+    @pytest.mark.parametrize("forced", [(), *ROWS.values()], ids=["none", *ROWS])
+    def test_a_difference_is_of_two_vectors(self, forced, force):
+        force(forced)
+        size = BLOCK + 20
+        got, difference = np.empty(size, np.uint64), prg.Difference(KEY, OTHER)
+        for index in (1, 0):
+            difference.fill(got[index * BLOCK :][:BLOCK], index)
+        want = prg.expand(KEY, size)
+        prg.accumulate(want, [OTHER], -1)
+        assert np.array_equal(got, want)
+
     def test_nearly_a_rejection(self, force):
         """Words beside the one that is refused are taken at once."""
         force([(0, 0, 0, P - 1), (0, 0, 1, 2**61), (0, 0, 2, ONES - 1), (0, 0, 3, 0)])
@@ -294,6 +305,12 @@ class TestRejection:
         got = prg.expand(bytes.fromhex(case["key"]), case["size"])
         assert {i: f"{int(got[int(i)]):016x}" for i in case["residues"]} == case["residues"]
         assert hashlib.sha256(got.astype("<u8").tobytes()).hexdigest() == case["sha256"]
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 20])
+def test_words_are_the_keystreams(size):
+    want = [w for i in range(3) for w in prg.Uniform(KEY).words(BLOCK, i).tolist()]
+    assert prg.expand_words(KEY, size).tolist() == want[:size]
 
 
 class TestRing:

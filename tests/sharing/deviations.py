@@ -71,14 +71,18 @@ def lie_to_all(r, cheater, turn=0, errors=(1,)):
     """Open a share that is not one's own, and believe it, as all others do."""
     exchange, turns = r.driver._exchange, []
 
-    def lying(shares, bits, to):
+    def lying(size, share, then, bits, to):
         turns.append(bits)
-        if len(turns) == turn + 1:
-            shares = [share.copy() for share in shares]
-            wrong = field.encode(np.array(errors))
-            part = shares[cheater][: wrong.size]
-            part[:] = field.add(part, wrong)
-        return exchange(shares, bits, to)
+        wrong = field.encode(np.array(errors))
+        now = len(turns) == turn + 1
+
+        def changed(party):
+            made = share(party)
+            if now and party == cheater:
+                made[: wrong.size] = field.add(made[: wrong.size], wrong)
+            return made
+
+        return exchange(size, changed, then, bits, to)
 
     r.driver._exchange = lying
 

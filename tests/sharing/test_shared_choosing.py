@@ -113,7 +113,7 @@ def test_extremes_of_any_shape(run):
 def test_rounds_of_extremes_grow_with_the_logarithm(size):
     run = computation(2)
     x = run.share("north", np.arange(size), bound=100)
-    for function, each in ((maximum, 9), (minimum, 9), (argmax, 10)):
+    for function, each in ((maximum, 8), (minimum, 8), (argmax, 9)):
         before = run.engine.run.rounds
         function(x)
         assert run.engine.run.rounds - before == each * (size - 1).bit_length()

@@ -302,23 +302,22 @@ def test_rounds_and_messages(parties):
             lambda: x.mean(), lambda: x - 1, lambda: x[::-1]],
         1: [lambda: x * y, lambda: x @ y, x.square, lambda: where(condition, x, y),
             lambda: where(condition, 1, y)],
-        8: [lambda: x < y, lambda: x >= y, lambda: x == y, lambda: x != 0, lambda: x <= 3],
+        7: [lambda: x < y, lambda: x >= y, lambda: x == y, lambda: x != 0, lambda: x <= 3],
     }  # fmt: skip
     for rounds, operations in cases.items():
         for operation in operations:
             # Besides, one correction of the dealer for each correlation.
-            corrections = {0: 0, 1: 1, 8: 8}[rounds]
-            assert rounds_of(run, operation) == (rounds, rounds * everyone + corrections)
+            assert rounds_of(run, operation) == (rounds, rounds * everyone + rounds)
     assert rounds_of(run, x.reveal) == (1, everyone)
     assert rounds_of(run, lambda: x.reveal("south")) == (1, parties - 1)
 
 
 @pytest.mark.parametrize("by", [1, 2, 3, 16, 29, 30, 32, 57, 58])
 def test_rounds_of_truncation(by):
-    """An opening, two trees, two gates, and two bits back to the field."""
+    """An opening, two trees side by side, a gate, and back to the field."""
     run, x, _ = prepared(2)
-    trees = (by - 1).bit_length() + (61 - by - 1).bit_length()
-    assert rounds_of(run, lambda: x.finer(1 << by).within(9).truncate(by))[0] == 5 + trees
+    levels = max((-(-width // 2) - 1).bit_length() for width in (by, 61 - by))
+    assert rounds_of(run, lambda: x.finer(1 << by).within(9).truncate(by))[0] == 3 + levels
 
 
 @pytest.mark.parametrize("parties", [2, 3, 5])
