@@ -15,7 +15,8 @@ from securecomp.sharing.authlockstep import Checking
 from securecomp.sharing.computing import Lockstep
 from securecomp.sharing.engine import Additive, Engine
 from securecomp.sharing.public import check_bound
-from securecomp.sharing.replicated import Replicated, Ring
+from securecomp.sharing.replicated import Replicated
+from securecomp.sharing.ring import Ring
 from securecomp.sharing.shared import SharedArray
 
 

@@ -17,7 +17,8 @@ from securecomp.sharing import choosing
 from securecomp.sharing.computation import Computation
 from securecomp.sharing.computing import Lockstep
 from securecomp.sharing.engine import Additive
-from securecomp.sharing.replicated import Replicated, Ring
+from securecomp.sharing.replicated import Replicated
+from securecomp.sharing.ring import Ring
 from securecomp.sharing.speaking import Seed
 
 P = field.MODULUS

@@ -18,7 +18,8 @@ from securecomp.errors import (
 from securecomp.local import LocalCarrier
 from securecomp.roles import State
 from securecomp.sharing.computation import Computation
-from securecomp.sharing.replicated import Replicated, Ring
+from securecomp.sharing.replicated import Replicated
+from securecomp.sharing.ring import Ring
 from securecomp.sharing.speaking import Said, Seed, Speaker, vector_body
 
 P = field.MODULUS
