@@ -1,17 +1,20 @@
 """The command line: run cases, list them, or print the table of a run."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from benchmarks import cases, peers, prices, runner, summary
 from benchmarks.table import markdown
+from securecomp.errors import ParameterError
+from securecomp.overhead import runs
+from securecomp.overhead.job import chosen
+from securecomp.overhead.runner import failures
 
 SERIES = ("clients", "compared", "elements", "features", "parties", "rows")
 _EPILOG = """\
 `python -m benchmarks table FILE` prints the Markdown table of a run;
-`python -m benchmarks readme FILE...` writes the rows with a target into README.md;
+`python -m benchmarks readme` writes tables, plots and the README's part from results/*.json;
 `python -m benchmarks prices` counts rounds and bytes of each operation on shares;
 `python -m benchmarks plot FILE SERIES SVG` draws how a series grows (clients, rows, compared).
 A peer runs in an environment of its own, outside this repository:
@@ -32,26 +35,26 @@ def main(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        chosen = cases.chosen(options.case)
-    except KeyError as error:
-        parser.error(f"there is no case {error}; --list shows them")
+        found = chosen(cases.CASES, options.case)
+    except ParameterError as error:
+        parser.error(str(error))
     if options.list:
-        print("\n".join(f"{case.name:24} {case.title}" for case in chosen))
+        print("\n".join(f"{case.name:24} {case.title}" for case in found))
         return 0
     if options.json and not options.json.parent.is_dir():
         parser.error(f"--json: there is no folder {options.json.parent}")
     report = runner.run(
-        chosen,
+        found,
         quick=options.quick,
         with_peers=options.peers or bool(options.peer_python),
         interpreters=dict(options.peer_python),
     )
     if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+        runs.write(report, options.json)
         options.json.with_suffix(".md").write_text(markdown(report))
     else:
         print(markdown(report))
-    return 1 if runner.failures(report) else 0
+    return 1 if failures(report) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -94,15 +97,14 @@ def _interpreter(text: str) -> tuple[str, str]:
 def _table(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks table")
     parser.add_argument("file", type=Path, help="the JSON of a run")
-    print(markdown(json.loads(parser.parse_args(arguments).file.read_text())), end="")
+    print(markdown(runs.read(parser.parse_args(arguments).file)), end="")
     return 0
 
 
 def _readme(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks readme")
-    parser.add_argument("file", type=Path, nargs="+", help="the JSON of a run")
-    files = parser.parse_args(arguments).file
-    summary.write([json.loads(file.read_text()) for file in files], Path("README.md"))
+    parser.parse_args(arguments)
+    summary.write()
     return 0
 
 
@@ -114,7 +116,7 @@ def _plot(arguments: list[str]) -> int:
     parser.add_argument("series", choices=SERIES)
     parser.add_argument("picture", type=Path, help="where the picture goes, such as growth.svg")
     options = parser.parse_args(arguments)
-    draw(json.loads(options.file.read_text()), options.series, options.picture)
+    draw(runs.read(options.file), options.series, options.picture)
     return 0
 
 

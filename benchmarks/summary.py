@@ -1,9 +1,16 @@
-"""The README's table: the rows that have a target, written from a run's JSON between two marks."""
+"""What is written from the JSON in `results`: the README's table, the runs' tables, the plots."""
 
 from pathlib import Path
 from typing import Any
 
+from securecomp.overhead import runs
+
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+RUNS = ("sharing-masking", "paillier", "ckks", "computing")
+PLOTS = {"clients": "sharing-masking", "rows": "ckks"}
+"""Series, which names the picture, and the run that it is of."""
 
 
 def table(reports: list[dict[str, Any]]) -> str:
@@ -38,12 +45,30 @@ def measured(target: dict[str, Any]) -> str:
     return f"{number}x" if unit == "x" else number if unit == "error" else f"{number} {unit}"
 
 
-def write(reports: list[dict[str, Any]], readme: Path) -> None:
-    """Put the table into the README.
+def readme(text: str, reports: list[dict[str, Any]]) -> str:
+    """Return the README's text with the table of these runs.
 
     Raises:
         ValueError: The README has no place for it.
     """
-    text = readme.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    readme.write_text(f"{text[:start]}\n{table(reports)}\n{text[end:]}")
+    return f"{text[:start]}\n{table(reports)}\n{text[end:]}"
+
+
+def kept() -> dict[str, dict[str, Any]]:
+    """Return the runs in `results`, by name, in the README's order."""
+    return {name: runs.read(RESULTS / f"{name}.json") for name in RUNS}
+
+
+def write() -> None:
+    """Write all that comes from the runs in `results`."""
+    from benchmarks.plot import draw  # matplotlib is needed here alone
+    from benchmarks.table import markdown  # which shows targets as they are shown here
+
+    found = kept()
+    page = ROOT / "README.md"
+    page.write_text(readme(page.read_text(), list(found.values())))
+    for name, report in found.items():
+        (RESULTS / f"{name}.md").write_text(markdown(report))
+    for series, name in PLOTS.items():
+        draw(found[name], series, RESULTS / f"{series}.svg")

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchmarks.summary import measured, targets
+from securecomp.overhead.quantities import figures, memory, seconds, size
 
 Row = dict[str, Any]
 Spread = dict[str, float]
-_COARSE = 10**6  # the system counts a process's pages in batches
 _NOISE = 0.2  # cores busy with other work, from which on a row is marked
 
 
@@ -80,7 +80,7 @@ def _time(rows: Iterable[Row]) -> str:
                 _seconds(row["online"]),
                 _times(row["ratio"]),
                 "<br>".join(
-                    f"{f['name']} {_second(f['seconds']['median'])}: {_times(f['ratio'])}"
+                    f"{f['name']} {seconds(f['seconds']['median'])}: {_times(f['ratio'])}"
                     for f in row["floors"]
                 )
                 or "-",
@@ -100,15 +100,15 @@ def _cost(rows: Iterable[Row]) -> str:
                 row["title"],
                 *(
                     (
-                        _bytes(row["bytes_per_party"]),
-                        _bytes(row["bytes_total"]),
+                        size(row["bytes_per_party"]),
+                        size(row["bytes_total"]),
                         str(row["rounds"]),
                         f"{row['messages']:,}",
                     )
                     if "rounds" in row
                     else ("-",) * 4
                 ),
-                _memory(row["peak_memory"]),
+                memory(row["peak_memory"]),
                 f"{row['error']:.2g}",
             )
             for row in rows
@@ -152,11 +152,11 @@ def _peers(rows: Sequence[Row]) -> list[str]:
                 _sizes(row["sizes"]),
                 "<br>".join(f"{name} {_seconds(s)}" for name, s in row["phases"].items()),
                 _seconds(row["total"]),
-                _second(row["cpu"]["median"]),
-                _bytes(row["bytes_per_party"]),
-                f"{row['compared_with']}: {_second(row['ours']['median'])}",
-                _figures(row["times_faster"])
-                + (f" ({_figures(row['with_setup'])})" if "with_setup" in row else ""),
+                seconds(row["cpu"]["median"]),
+                size(row["bytes_per_party"]),
+                f"{row['compared_with']}: {seconds(row['ours']['median'])}",
+                figures(row["times_faster"])
+                + (f" ({figures(row['with_setup'])})" if "with_setup" in row else ""),
                 f"{row['error']:.2g}" if "error" in row else "-",
                 _target(row),
             )
@@ -207,35 +207,8 @@ def _target(row: Row) -> str:
 
 
 def _seconds(s: Spread) -> str:
-    return f"{_second(s['median'])} ({_second(s['q1'])} - {_second(s['q3'])})"
+    return f"{seconds(s['median'])} ({seconds(s['q1'])} - {seconds(s['q3'])})"
 
 
 def _times(s: Spread) -> str:
-    return f"{_figures(s['median'])}x ({_figures(s['q1'])} - {_figures(s['q3'])})"
-
-
-def _second(value: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= scale:
-            return f"{_figures(value / scale)} {unit}"
-    return f"{_figures(value / 1e-9)} ns"
-
-
-def _bytes(value: int) -> str:
-    for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if value >= scale:
-            return f"{_figures(value / scale)} {unit}"
-    return f"{value} B"
-
-
-def _memory(value: int | None) -> str:
-    if value is None:
-        return "not known"
-    return _bytes(value) if value >= _COARSE else "below 1 MB"
-
-
-def _figures(value: float) -> str:
-    """Three significant figures, without an exponent."""
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return f"{figures(s['median'])}x ({figures(s['q1'])} - {figures(s['q3'])})"

@@ -79,3 +79,7 @@ class BudgetError(SecureCompError):
 
 class BackendUnavailableError(SecureCompError, ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
+
+
+class WrongResultError(SecureCompError):
+    """A measured job computed something else than its plaintext side; it gets no time."""

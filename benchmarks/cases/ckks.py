@@ -2,119 +2,17 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from benchmarks import aes
-from benchmarks.job import Case, Cost, Job, Target, WrongResultError
-from securecomp.ckks import InferenceClient, InferenceServer, LogisticModel, ModelOwner
-from securecomp.ckks.model import probabilities
-from securecomp.identity import Identity
+from securecomp.overhead.inference import FEATURES, Parties, whole
+from securecomp.overhead.job import Case, Cost, Job, Target
 
-FEATURES = 30
 BATCH = 4096
-NOTE = (
-    "From bytes to bytes: packing, sealing, verifying and reading are in the time. Plaintext: "
-    "numpy's matrix-vector product of the same rows. All on one core, or a process on each of two."
-)
-
-
-class Repeating:
-    """A ledger that lets a request be answered again and again, for timing it."""
-
-    def check(self, *_: object) -> None:
-        """Let it pass."""
-
-    def spend(self, *_: object) -> None:
-        """Forget it."""
-
-
-@dataclass(slots=True)
-class Parties:
-    """Client, server and data of a job."""
-
-    client: InferenceClient
-    server: InferenceServer
-    model: LogisticModel
-    rows: np.ndarray
-
-    @classmethod
-    def make(
-        cls,
-        rows: int,
-        features: int = FEATURES,
-        workers: int = 1,
-        encrypted: bool = False,
-        **plan: Any,
-    ) -> "Parties":
-        """Draw a model and rows, and make both sides."""
-        # numpy on one core as well; and BLAS's threads would spin while others are timed.
-        threadpool_limits(1)
-        rng = np.random.default_rng(0)
-        weights = rng.normal(0, 0.5, features) * np.sqrt(FEATURES / features)
-        model = LogisticModel(
-            weights=(tuple(weights.tolist()),),
-            intercepts=(0.3,),
-            classes=(0, 1),
-            features=tuple(f"x{i}" for i in range(features)),
-            bounds=(8.0,) * features,
-            link="sigmoid",
-        )
-        if encrypted:
-            identity = Identity.generate()
-            owner = ModelOwner(model, "owner", "server", identity.public)
-            server = InferenceServer(
-                owner.offer, identity, None, ledger=Repeating(), workers=workers
-            )
-        else:
-            server = InferenceServer.create(model, ledger=Repeating(), workers=workers, **plan)
-        client = InferenceClient.create(server.offer, workers=workers)
-        server.register(client.registration.encode())
-        if encrypted:
-            server.load_model(owner.encrypt(client.registration.encode()))
-        return cls(client, server, model, np.clip(rng.normal(size=(rows, features)), -8, 8))
-
-    def read(self, request: Any, answer: Any) -> np.ndarray:
-        """Return what the client decrypts."""
-        return self.client.decrypt(answer, request).values
-
-    def error(self, values: np.ndarray) -> float:
-        """Return the largest error; more than the plan promises is wrong."""
-        expected = self.model.logits(self.rows)
-        if self.client.offer.plan.circuit.__class__.__name__ == "Sigmoid":
-            expected = probabilities(expected, "sigmoid")[:, 1:]
-        error = float(np.abs(values - expected).max())
-        if error > self.client.offer.plan.precision:
-            raise WrongResultError(f"an error of {error:.2g}, more than the plan's")
-        return error
-
-    def job(
-        self,
-        secure: Callable[[], Any],
-        read: Callable[[Any], np.ndarray],
-        cost: Callable[[Any], Cost],
-        *,
-        cores: int = 1,
-        floors: Any = None,
-        degree: int = 0,
-    ) -> Job:
-        """Return a job whose plaintext is numpy's product of the same rows."""
-        rows, weights = self.rows, np.array(self.model.weights[0])
-        out = np.empty(len(rows))
-        sizes = {"elements": len(rows), "rows": len(rows), "features": rows.shape[1]}
-        return Job(
-            sizes=sizes | {"cores": cores} | ({"degree": degree} if degree else {}),
-            plain=lambda: np.matmul(rows, weights, out=out),
-            secure=lambda _: secure(),
-            check=lambda _, result: self.error(read(result)),
-            cost=lambda _, result: cost(result),
-            floors=floors or {},
-            note=NOTE,
-        )
 
 
 def encrypting(p: Parties) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
@@ -191,22 +89,6 @@ def _serve(pipe: Any, name: str, rows: int) -> None:
             for _ in range(_TOGETHER):
                 work()
             pipe.send(None)
-
-
-def whole(rows: int, features: int = FEATURES, **choices: Any) -> Job:
-    """Client and server together."""
-    p = Parties.make(rows, features, **choices)
-
-    def secure() -> Any:
-        request = p.client.encrypt(p.rows)
-        answer = p.server.predict(request)
-        return p.client.decrypt(answer), len(request), len(answer)
-
-    return p.job(
-        secure,
-        lambda result: result[0].values,
-        lambda result: Cost(result[1], result[1] + result[2], 2, 2),
-    )
 
 
 def scoring(rows: int, degree: int) -> Job:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from benchmarks.job import Case, Job, Target, WrongResultError
 from securecomp.core import field
+from securecomp.overhead.job import Case, Job, Target, WrongResultError
 
 P = field.MODULUS
 _CHUNK = 1 << 16

@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from benchmarks.cases.sums import contributors, pair, vectors
-from benchmarks.job import Case, Job
+from securecomp.overhead.data import integers
+from securecomp.overhead.job import Case, Job
+from securecomp.overhead.totals import BOUND, hospitals, pair
+from securecomp.sums import Sharing
 
 SERVERS = 3
 ELEMENTS = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -12,7 +14,7 @@ _FEW = 100
 
 
 def grown(parties: int, elements: int) -> Job:
-    inputs = vectors(parties, elements)
+    inputs = integers((parties, elements), BOUND)
     out = np.empty(elements, np.int64)
     return Job(
         sizes={
@@ -22,7 +24,7 @@ def grown(parties: int, elements: int) -> Job:
             "receivers": parties,
         },
         plain=lambda: np.add.reduce(inputs, axis=0, out=out),
-        **pair(inputs, SERVERS, contributors(parties)),
+        **pair(Sharing(SERVERS), inputs, hospitals(parties)),
     )
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks import aes
-from benchmarks.job import Case, Cost, Job, Target, WrongResultError
 from securecomp import secagg
 from securecomp.identity import Identity
+from securecomp.overhead.job import Case, Cost, Job, Target, WrongResultError
 from securecomp.secagg import Client, Parameters, Server
 from securecomp.session import Layout, Session
 

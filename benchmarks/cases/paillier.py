@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.job import Case, Cost, Job, WrongResultError
 from securecomp.local import LocalCarrier
+from securecomp.overhead.job import Case, Cost, Job, WrongResultError
+from securecomp.overhead.totals import counted
 from securecomp.paillier import EncryptedVector, PrivateKey, decrypt, encrypt
 from securecomp.session import Layout
 from securecomp.sums import Paillier
@@ -99,16 +100,12 @@ def aggregating(hospitals: int) -> Job:
             raise WrongResultError("the secure total is not the plaintext total")
         return 0.0
 
-    def cost(_: Any, __: Any) -> Cost:
-        t = carrier.transcript
-        return Cost(max(t.sent.values()), t.bytes_sent, t.rounds, t.messages)
-
     return Job(
         sizes={"hospitals": hospitals, "elements": elements, "bits": 2048},
         plain=lambda: np.add.reduce(rows, axis=0, out=out),
         secure=secure,
         check=check,
-        cost=cost,
+        cost=lambda _, __: counted(carrier.transcript),
         note="All roles, the contributors' encryption included.",
     )
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from benchmarks import aes
-from benchmarks.job import Case, Job, Target, WrongResultError
 from securecomp.core import field
+from securecomp.overhead.job import Case, Job, Target, WrongResultError
 from securecomp.sharing import reconstruct, split
 
 PARTIES = 3

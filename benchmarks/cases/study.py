@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from benchmarks.job import Case, Cost, Job, WrongResultError
 from securecomp import Study
+from securecomp.overhead.job import Case, Job, WrongResultError
+from securecomp.overhead.totals import counted
 from securecomp.statistics import Count, Mean, Sum, Variance
 
 HOSPITALS = 54
@@ -36,22 +37,13 @@ def medpar(hospitals: int) -> Job:
             raise WrongResultError(f"{values} instead of {list(map(float, expected))}")
         return float(max(errors))
 
-    def cost(_, results) -> Cost:
-        transcript = results[0].run.transcript
-        return Cost(
-            max(transcript.sent.values()),
-            transcript.bytes_sent,
-            transcript.rounds,
-            transcript.messages,
-        )
-
     return Job(
         sizes={"parties": len(sites), "rows": len(los), "statistics": len(questions)},
         plain=plain,
         setup=lambda: Study(sites),
         secure=lambda study: study.run(questions),
         check=check,
-        cost=cost,
+        cost=lambda _, results: counted(results[0].run.transcript),
         seconds=lambda results: results[0].run.seconds,
         note=(
             "Secure: from data frames to results, keys included, as the study clocks itself "

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.job import Case, Cost, Job, WrongResultError
 from securecomp import Study
+from securecomp.overhead.job import Case, Job, WrongResultError
+from securecomp.overhead.totals import counted
 
 CENTRES = 13
 TOLERANCE = 1e-6
@@ -41,22 +42,13 @@ def job(
             raise WrongResultError(f"{found.tolist()} instead of {wanted.tolist()}")
         return error
 
-    def cost(_: Any, result: Any) -> Cost:
-        transcript = result.run.transcript
-        return Cost(
-            max(transcript.sent.values()),
-            transcript.bytes_sent,
-            transcript.rounds,
-            transcript.messages,
-        )
-
     return Job(
         sizes={"parties": len(study.tables), "rows": len(rows), "figures": numbers},
         plain=plain,
         setup=lambda: study,
         secure=secure,
         check=check,
-        cost=cost,
+        cost=lambda _, result: counted(result.run.transcript),
         seconds=lambda result: result.run.seconds,
         note="Secure: from data frames to results, keys included, as the study clocks itself.",
     )

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cases import computing
-from benchmarks.job import Target
-from benchmarks.machine import Elsewhere
-from benchmarks.timing import spread
+from securecomp.overhead.intervals import spread
+from securecomp.overhead.job import Target
+from securecomp.overhead.machine import Elsewhere
 
 Row = dict[str, Any]
 _TIMEOUT = 900.0

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-PACKAGES = ("securecomp", "numpy", "numba", "cryptography")
+PACKAGES = ("securecomp", "numpy", "numba", "cryptography", "gmpy2")
 _PROC = Path("/proc")
 _BUSY = (0, 1, 2, 5, 6, 7)  # user, nice, system, irq, softirq, steal
 
 
 def describe() -> dict[str, Any]:
     """Return CPU model, cores, memory, operating system, Python, BLAS and the load before."""
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    config: Any = np.show_config(mode="dicts")
+    blas = config["Build Dependencies"]["blas"]
     return {
         "cpu": _cpu(),
         "cores": os.cpu_count(),

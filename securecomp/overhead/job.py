@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from securecomp.errors import ParameterError, WrongResultError
 
-class WrongResultError(Exception):
-    """A job computed something else than it should; it gets no time."""
+__all__ = ["DECODE", "Case", "Cost", "Job", "Target", "WrongResultError", "chosen"]
+
+DECODE = "decode"
+"""The part of the online time in which the receiver reads the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,21 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What crossed the network, counted by the library."""
+    """What crossed the network, counted by the library.
+
+    Attributes:
+        bytes_per_party: Bytes by the party that sends most.
+        bytes_total: Bytes by all.
+        rounds: Rounds.
+        messages: Messages.
+        bytes_by_role: For each role, the bytes by the party of it that sends most.
+    """
 
     bytes_per_party: int
     bytes_total: int
     rounds: int
     messages: int
+    bytes_by_role: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,8 @@ class Job:
             does work that does not belong to the job.
         before: Reads from the result the time of work within the call that counts as set-up, such
             as a dealer's; `seconds` must leave it out.
+        parts: Reads, from what `setup` and `secure` returned, what one party of each role spends
+            of the online time, by role; "decode" is what a receiver takes to read the result.
         note: What a reader must know to judge the ratio.
     """
 
@@ -65,6 +79,7 @@ class Job:
     cost: Callable[[Any, Any], Cost] | None = None
     seconds: Callable[[Any], float] | None = None
     before: Callable[[Any], float] | None = None
+    parts: Callable[[Any, Any], Mapping[str, float]] | None = None
     note: str = ""
 
     def prepare(self) -> Any:
@@ -87,6 +102,12 @@ class Case:
         more: What else.
         series: For growth: which of the job's sizes varies.
         rounds: For work of many seconds: how often to run it, without warming; 0 for the rule.
+        scheme: What computes it; growth is fitted for each scheme apart.
+        family: Which claim stands beside its ratio, see `claims`; empty for none.
+        batch: Cases of one batch, one after the other, share a process; empty for one of its own.
+        blas_threads: How many threads BLAS may use; 0 for its own choice.
+        needs: Modules without which the case is skipped.
+        install: The command that brings them.
     """
 
     name: str
@@ -99,3 +120,25 @@ class Case:
     series: str = ""
     rounds: int = 0
     more: tuple[Target, ...] = ()
+    scheme: str = ""
+    family: str = ""
+    batch: str = ""
+    blas_threads: int = 0
+    needs: tuple[str, ...] = ()
+    install: str = ""
+
+
+def chosen(cases: tuple[Case, ...], names: tuple[str, ...] | list[str]) -> list[Case]:
+    """Return the cases of these names; "sum" stands for all of "sum/...", no name for all.
+
+    Raises:
+        ParameterError: No case has that name.
+    """
+    for name in names:
+        if not any(_matches(case, name) for case in cases):
+            raise ParameterError(f"there is no case {name!r}; --list shows them")
+    return [case for case in cases if not names or any(_matches(case, n) for n in names)]
+
+
+def _matches(case: Case, name: str) -> bool:
+    return case.name == name or case.name.startswith(f"{name}/")

@@ -1,0 +1,46 @@
+"""What privacy costs, measured: secure computation against plaintext, on this machine.
+
+A `Job` is the same work twice. `measure` compares both results, times both sides in turns, and
+returns a row; `report` makes a run of rows, `text` its tables, `page` (in `page`) an HTML page.
+`securecomp bench` and the repository's `benchmarks` measure the package's own jobs.
+
+The JSON of a run is one object:
+
+- `format` (1), `quick`: small sizes and few rounds, no basis for a claim;
+- `machine`: `cpu`, `cores`, `memory_bytes`, `os`, `python`, `blas`, `load_before`;
+- `versions`: package to version;
+- `rows`: one a case, see below;
+- `fits`: how cost grows: `scheme` (absent: the only one of its series), `series`, `quantity`
+  ("seconds", "bytes by all", "bytes by a party"), `sizes`, and the exponents `exponent` (all sizes)
+  and `last` (the two largest);
+- `peers`: one row a comparison with other software, of `benchmarks` alone;
+- `skipped`: `case`, `title`, `reason` with the command that installs what is missing;
+- `claims`: `family`, `text`, `low`, `high`: what is said about ratios.
+
+A row has `case`, `title`, `series` (the name of the size that varies, or ""), where known `scheme`
+("sharing", "masking", "paillier", "shares", "ckks") and `family` ("mpc", "fhe": whose claim it is
+compared with), and either `failure`, a sentence, or:
+
+- `sizes`: name to number; `note`; `runs`: how many samples; `error`: numeric, against plaintext;
+- `peak_memory`: bytes above what was held before, None where the system does not say;
+- `bytes_per_party` (by the party that sends most), `bytes_total`, `rounds`, `messages`,
+  `bytes_by_role` (role to the bytes by the party of it that sends most), where something is sent;
+- `plain`, `setup` (None without), `online`, `secure` (set-up and online): seconds, each a spread;
+- `parts`: role to the seconds of one party of it, of the online time; `decode`: the same of a
+  receiver's reading, or None. Sums and shares: CPU seconds of the median party's thread;
+- `ratio`: `secure` against `plain`, a spread of ratios of neighbouring samples;
+- `floors`: `name`, `seconds`, `ratio`; `targets`: `text`, `limit`, `value`, `met`, `unit`, `floor`;
+- `elsewhere`: cores that other processes kept busy meanwhile;
+- `samples`: `plain`, `setup`, `online`: the seconds of every sample, for `--compare`.
+
+A spread is `median`, `q1`, `q3`, `low`, `high`: quartiles, and the median's 95 % bootstrap interval
+(`low` and `high` are None with fewer than six samples). Runs of earlier versions have no `low`,
+`high`, `parts`, `decode`, `bytes_by_role`, `samples`, `scheme`, `family`, `skipped` and `claims`.
+"""
+
+from securecomp.overhead.job import Case, Cost, Job, Target, WrongResultError
+from securecomp.overhead.measurement import measure
+from securecomp.overhead.runner import report
+from securecomp.overhead.tables import text
+
+__all__ = ["Case", "Cost", "Job", "Target", "WrongResultError", "measure", "report", "text"]

@@ -1,0 +1,192 @@
+"""The cases of `securecomp bench`: each scheme and job, in sizes that the user gives."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from securecomp.errors import ParameterError
+from securecomp.overhead import hospitals, inference, peers, shares, totals
+from securecomp.overhead.job import Case, Job
+
+MODULE = __name__
+PARTIES = 3
+FEATURES = inference.FEATURES
+TENSEAL = "pip install 'securecomp[ckks]'"
+OTHER_PEERS = {"case": "peer", "title": "Other peers", "reason": peers.OTHERS}
+_LARGEST = 10**8
+_SUMS = {  # protocol: its title, elements of a whole run and of a quick one, and the claim
+    "sharing": ("Private sum, shares", 1_000_000, 100_000, "mpc"),
+    "masking": ("Private sum, masks", 1_000_000, 100_000, "mpc"),
+    "paillier": ("Private sum, Paillier", 10_000, 1_000, ""),
+}
+_SHARES = {  # operation: its title, elements of a whole run and of a quick one
+    "products": ("On shares, products", 1_000_000, 50_000),
+    "compare": ("On shares, comparisons", 100_000, 5_000),
+    "matmul": ("On shares, matrix product", 500**2, 100**2),
+    "sigmoid": ("On shares, sigmoid", 100_000, 2_000),
+}
+_ROWS = (4096, 1024)  # of inference, and of each hospital's table
+_GROWTH = {  # scheme: elements, parties
+    "sharing": ((1_000, 10_000, 100_000, 1_000_000), (3, 10, 30, 100)),
+    "masking": ((1_000, 10_000, 100_000, 1_000_000), (3, 10, 30, 100)),
+    "paillier": ((100, 1_000, 10_000), (3, 10, 30)),
+}
+_FEW = 100  # elements, where parties vary
+_COMPARED = (1_000, 10_000, 100_000)
+_PREDICTED = (10, 100, 1_000, 10_000)
+_WIDTHS = (10, 100, 1_000)
+_QUICK = 3  # sizes of a quick run's series, the smallest
+
+
+def listed(
+    elements: int | None = None,
+    parties: int = PARTIES,
+    features: int = FEATURES,
+    with_peers: int = 0,
+    quick: int = 0,
+) -> tuple[Case, ...]:
+    """Return the cases.
+
+    Args:
+        elements: Values a hospital, rows of a table or of a request; by default each case's own.
+        parties: Hospitals of a sum or a study, at least 3.
+        features: Of a model.
+        with_peers: 1 with other software.
+        quick: 1 leaves the large sizes of a series out.
+
+    Raises:
+        ParameterError: A size that no case can have.
+    """
+    for name, size, least, most in (
+        ("elements", elements, 4, _LARGEST),
+        ("parties", parties, 3, 1_000),
+        ("features", features, 1, 10_000),
+    ):
+        if size is not None and not least <= size <= most:
+            raise ParameterError(f"--{name} is from {least} to {most:,}, not {size}")
+    given = (elements, elements)
+    return (
+        *_sums(given, parties),
+        _study(given, parties),
+        *_computing(given),
+        *_inference(given, features),
+        *(case for series in _growth(parties, features) for case in series.cases(quick)),
+        *(peers.listed(elements, parties, features) if with_peers else ()),
+    )
+
+
+Given = tuple[int | None, int | None]
+
+
+def _sums(given: Given, parties: int) -> Iterator[Case]:
+    for name, (title, size, quick, family) in _SUMS.items():
+        yield Case(
+            f"sum/{name}",
+            title,
+            partial(totals.job, name, parties),
+            size=given[0] or size,
+            quick=given[1] or quick,
+            tiny=10,
+            scheme=name,
+            family=family,
+        )
+
+
+def _study(given: Given, parties: int) -> Case:
+    size, quick = _ROWS
+    return Case(
+        "statistics/moments",
+        "Mean, variance, groups",
+        partial(hospitals.moments, parties),
+        size=given[0] or size,
+        quick=given[1] or quick,
+        tiny=10,
+        scheme="sharing",
+        family="mpc",
+    )
+
+
+def _computing(given: Given) -> Iterator[Case]:
+    for name, (title, size, quick) in _SHARES.items():
+        yield Case(
+            f"shares/{name}",
+            title,
+            partial(shares.whole, shares.OPERATIONS[name]),
+            size=given[0] or size,
+            quick=given[1] or quick,
+            tiny=4,
+            scheme="shares",
+            family="mpc",
+            blas_threads=1,
+        )
+
+
+def _inference(given: Given, features: int) -> Iterator[Case]:
+    size, quick = _ROWS
+    scoring: dict[str, Any] = {"activation": "server", "domain": 16.0}
+    for name, title, options in (
+        ("logits", "Inference, CKKS", {}),
+        ("sigmoid", "Inference, CKKS sigmoid", scoring),
+    ):
+        yield Case(
+            f"inference/{name}",
+            title,
+            partial(inference.with_keys, features=features, **options),
+            size=given[0] or size,
+            quick=given[1] or quick,
+            tiny=1,
+            scheme="ckks",
+            family="fhe",
+            blas_threads=1,
+            needs=("tenseal",) if options else (),
+            install=TENSEAL if options else "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """Sizes of one kind, for one scheme."""
+
+    scheme: str
+    series: str
+    title: str
+    sizes: tuple[int, ...]
+    build: Callable[[int], Job]
+    family: str
+
+    def cases(self, quick: int) -> Iterator[Case]:
+        """Yield a case for each size; one process measures them all, smallest first."""
+        for size in self.sizes[:_QUICK] if quick else self.sizes:
+            yield Case(
+                f"growth/{self.scheme}/{self.series}/{size}",
+                f"{self.title}, {size:,} {self.series}",
+                self.build,
+                size=size,
+                quick=size,
+                tiny=self.sizes[0],
+                series=self.series,
+                scheme=self.scheme,
+                family=self.family,
+                batch=f"{self.scheme}/{self.series}",
+                blas_threads=1,
+            )
+
+
+def _growth(parties: int, features: int) -> Iterator[_Series]:
+    for scheme, (elements, many) in _GROWTH.items():
+        title, _, _, family = _SUMS[scheme]
+        by_elements = partial(totals.job, scheme, parties)
+        by_parties = partial(_of_few, scheme)
+        yield _Series(scheme, "elements", title, elements, by_elements, family)
+        yield _Series(scheme, "parties", title, many, by_parties, family)
+    compared = partial(shares.whole, shares.OPERATIONS["compare"])
+    predicted = partial(inference.whole, features=features)
+    by_features = partial(inference.whole, _ROWS[1])
+    yield _Series("shares", "elements", "Comparisons", _COMPARED, compared, "mpc")
+    yield _Series("ckks", "elements", "Inference", _PREDICTED, predicted, "fhe")
+    yield _Series("ckks", "features", "Inference", _WIDTHS, by_features, "fhe")
+
+
+def _of_few(scheme: str, parties: int) -> Job:
+    return totals.job(scheme, parties, _FEW)

@@ -1,0 +1,170 @@
+"""Two runs side by side: what became slower or faster, and whether that is more than noise.
+
+The intervals cover how samples spread within the two runs. What differs from one start of a process
+to the next (where its memory lies, what the machine did) is not in them: plaintext's own change,
+which no code of this package explains, stands beside each ratio.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from securecomp.errors import ParameterError
+from securecomp.overhead.intervals import ratio_of_medians
+from securecomp.overhead.measurement import Row
+
+_MACHINE = ("cpu", "cores", "memory_bytes")
+_SOFTWARE = ("os", "python", "blas")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A case in two runs.
+
+    Attributes:
+        case: Its name.
+        title: One line.
+        secure: New seconds over old, with its interval.
+        plain: The same of plaintext.
+        sent: New bytes over old; None if neither counted them.
+        memory: New peak memory over old; None if one does not know.
+    """
+
+    case: str
+    title: str
+    secure: dict[str, Any]
+    plain: dict[str, Any]
+    sent: float | None
+    memory: float | None
+
+    @property
+    def mark(self) -> str:
+        """What the interval says: "slower", "faster", "?" if there is none, "" if it has 1."""
+        return _mark(self.secure)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether plaintext changed in the same direction: the machine did something else."""
+        return self.mark in ("slower", "faster") and _mark(self.plain) == self.mark
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "case": self.case,
+            "title": self.title,
+            "secure": self.secure,
+            "plain": self.plain,
+            "bytes": self.sent,
+            "memory": self.memory,
+            "mark": self.mark,
+            "plaintext_too": self.doubtful,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What two runs have in common, and what not.
+
+    Attributes:
+        changes: One a case that both measured in the same sizes.
+        remarks: What cannot be compared, and why.
+    """
+
+    changes: tuple[Change, ...]
+    remarks: tuple[str, ...]
+
+
+def _mark(ratio: dict[str, Any]) -> str:
+    if ratio["low"] is None:
+        return "?"
+    if ratio["low"] > 1:
+        return "slower"
+    return "faster" if ratio["high"] < 1 else ""
+
+
+def machines(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Return what is different in the machines of two runs; times then say nothing."""
+    return _differences(old, new, _MACHINE)
+
+
+def check_machines(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Refuse to compare runs of different machines.
+
+    Raises:
+        ParameterError: It names what is different.
+    """
+    different = machines(old, new)
+    if different:
+        raise ParameterError(
+            f"the old run was made on another machine ({'; '.join(different)}), so that ratios of "
+            "times say nothing; measure again here, or compare with --anyway"
+        )
+
+
+def software(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Return what is different in the software, which may explain a change."""
+    found = _differences(old, new, _SOFTWARE)
+    for name in sorted(old["versions"].keys() | new["versions"].keys()):
+        before, now = (run["versions"].get(name, "absent") for run in (old, new))
+        if before != now:
+            found.append(f"{name}: {before}, now {now}")
+    return found
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any], names: Sequence[str]) -> list[str]:
+    pairs = ((name, old["machine"].get(name), new["machine"].get(name)) for name in names)
+    return [f"{name}: {before}, now {now}" for name, before, now in pairs if before != now]
+
+
+def compare(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
+    """Compare the cases that both runs have."""
+    before = {row["case"]: row for row in old["rows"]}
+    changes, remarks = [], []
+    for row in new["rows"]:
+        other = before.pop(row["case"], None)
+        if other is None:
+            remarks.append(f"{row['case']}: not in the old run")
+        elif "failure" in row or "failure" in other:
+            run, found = ("new", row) if "failure" in row else ("old", other)
+            remarks.append(f"{row['case']}: failed in the {run} run: {found['failure']}")
+        elif row["sizes"] != other["sizes"]:
+            remarks.append(
+                f"{row['case']}: other sizes: {_sizes(other)} in the old run, now {_sizes(row)}"
+            )
+        else:
+            changes.append(_change(other, row))
+    remarks += [f"{name}: not in the new run" for name in before]
+    return Comparison(tuple(changes), tuple(remarks))
+
+
+def _change(old: Row, new: Row) -> Change:
+    return Change(
+        new["case"],
+        new["title"],
+        _ratio(
+            _seconds(new, "setup", "online"), _seconds(old, "setup", "online"), "secure", new, old
+        ),
+        _ratio(_seconds(new, "plain"), _seconds(old, "plain"), "plain", new, old),
+        _quotient(new.get("bytes_total"), old.get("bytes_total")),
+        _quotient(new.get("peak_memory"), old.get("peak_memory")),
+    )
+
+
+def _seconds(row: Row, *names: str) -> list[float]:
+    """Return a row's samples, of several phases added up; none for a run that kept none."""
+    kept = row.get("samples", {})
+    return [sum(sample) for sample in zip(*(kept.get(name, ()) for name in names), strict=True)]
+
+
+def _ratio(now: list[float], before: list[float], side: str, new: Row, old: Row) -> dict[str, Any]:
+    if now and before and min(*now, *before) > 0:
+        return ratio_of_medians(now, before)
+    return {"median": new[side]["median"] / old[side]["median"], "low": None, "high": None}
+
+
+def _quotient(now: int | None, before: int | None) -> float | None:
+    return now / before if now and before else None
+
+
+def _sizes(row: Row) -> str:
+    return ", ".join(f"{name} {size:,}" for name, size in row["sizes"].items())
