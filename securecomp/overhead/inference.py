@@ -42,6 +42,7 @@ class Parties:
     server: InferenceServer
     model: LogisticModel
     rows: npt.NDArray[Any]
+    clients: int = 1
 
     @classmethod
     def make(
@@ -54,7 +55,7 @@ class Parties:
     ) -> "Parties":
         """Draw a model and rows, and make both sides."""
         # Logits stay of one size, however many features there are.
-        weights = reals((features,), 0.9, seed=1) * np.sqrt(FEATURES / features)
+        weights = reals((features,), 0.5, seed=1) * np.sqrt(FEATURES / features)
         model = LogisticModel(
             weights=(tuple(weights.tolist()),),
             intercepts=(0.3,),
@@ -117,8 +118,9 @@ class Parties:
         )
 
     def renew(self) -> InferenceClient:
-        """Give the client new keys, and tell the server."""
-        self.client = InferenceClient.create(self.server.offer)
+        """Bring a new client with keys of its own to the server."""
+        self.clients += 1
+        self.client = InferenceClient.create(self.server.offer, f"client {self.clients}")
         self.server.register(self.client.registration.encode())
         return self.client
 

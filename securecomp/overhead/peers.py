@@ -22,7 +22,7 @@ OTHERS = (
     "the repository"
 )
 _VALUES = 20
-_ROWS = 64
+_ROWS = 16
 _RING = 8192
 _PRIMES = [60, 40, 40, 60]
 _SCALE = 2.0**40
@@ -38,7 +38,7 @@ def listed(elements: int | None, parties: int, features: int) -> Iterator[Case]:
         features: Of a model.
     """
     for name, title, build, size, family, needs, install in (
-        ("phe", "python-paillier, sum", partial(total, parties), _VALUES, "", ("phe",), "phe"),
+        ("phe", "phe, sum", partial(total, parties), _VALUES, "", ("phe",), "phe"),
         (
             "tenseal",
             "TenSEAL, inference",
@@ -58,7 +58,6 @@ def listed(elements: int | None, parties: int, features: int) -> Iterator[Case]:
             tiny=1,
             scheme=name,
             family=family,
-            blas_threads=1,
             needs=needs,
             install=f"pip install {install}",
         )
@@ -94,7 +93,7 @@ def logits(rows: int, features: int) -> Job:
     import tenseal
 
     table = reals((rows, features), FEATURE_BOUND / 5, seed=2)
-    weights = reals((features,), 0.9, seed=1)
+    weights = reals((features,), 0.5, seed=1)
     out = np.empty(rows)
     context = tenseal.context(tenseal.SCHEME_TYPE.CKKS, _RING, coeff_mod_bit_sizes=_PRIMES)
     context.global_scale = _SCALE

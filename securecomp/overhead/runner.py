@@ -50,8 +50,11 @@ def run(suite: Suite, cases: Sequence[Case], *, quick: bool, told: Told) -> dict
     """
     possible = [case for case in cases if not _missing(case)]
     facts = {"machine": machine.describe(), "versions": machine.versions()}
-    rows = [row for batch in _batches(possible) for row in _rows(suite, batch, quick, told)]
-    return report(rows, quick=quick, **facts) | {
+    rows = {
+        row["case"]: row for batch in _batches(possible) for row in _rows(suite, batch, quick, told)
+    }
+    ordered = [rows[case.name] for case in possible]
+    return report(ordered, quick=quick, **facts) | {
         "skipped": [
             {
                 "case": case.name,
@@ -89,14 +92,11 @@ def _missing(case: Case) -> list[str]:
 
 
 def _batches(cases: Sequence[Case]) -> list[list[Case]]:
-    """Return neighbours of one batch together, all others alone."""
-    found: list[list[Case]] = []
+    """Return the cases of one batch together, all others alone."""
+    found: dict[str, list[Case]] = {}
     for case in cases:
-        if case.batch and found and found[-1][0].batch == case.batch:
-            found[-1].append(case)
-        else:
-            found.append([case])
-    return found
+        found.setdefault(case.batch or case.name, []).append(case)
+    return list(found.values())
 
 
 def _rows(suite: Suite, batch: Sequence[Case], quick: bool, told: Told) -> Iterator[Row]:

@@ -85,19 +85,19 @@ class Operation:
         first, second = integers((2, *shape), self.bound)
         return first, second
 
-    def share(self, mpc: Computation, elements: int) -> list[SharedArray]:
-        """Share both arrays, one of each of the first two parties."""
+    def sharing(self, elements: int) -> Callable[[Computation], list[SharedArray]]:
+        """Return what shares both arrays, one of each of the first two parties."""
         unit = 1 << self.bits
         facts: dict[str, Any] = {"bits": self.bits} if self.bits else {}
-        return [
-            mpc.share(
-                name,
-                values / unit if self.bits else values,
-                bound=self.bound // unit,
-                **facts,
-            )
-            for name, values in zip(mpc.engine.names, self.inputs(elements), strict=False)
-        ]
+        arrays = [values / unit if self.bits else values for values in self.inputs(elements)]
+
+        def share(mpc: Computation) -> list[SharedArray]:
+            return [
+                mpc.share(name, values, bound=self.bound // unit, **facts)
+                for name, values in zip(mpc.engine.names, arrays, strict=False)
+            ]
+
+        return share
 
     def plaintext(self, elements: int) -> Callable[[], Array]:
         """Return the plaintext side."""
@@ -251,7 +251,7 @@ def job(operation: Operation, setting: Setting, elements: int, series: str = "")
     """Return a job from shares to shares; its inputs are shared here, once."""
     carrier = ClockedCarrier(hospitals(setting.parties))
     mpc = Computation(hospitals(setting.parties), carrier, **setting.options)
-    x, y = operation.share(mpc, elements)
+    x, y = operation.sharing(elements)(mpc)
 
     def secure(_: object) -> Result:
         clock = Clock(mpc, carrier)
@@ -272,7 +272,7 @@ def job(operation: Operation, setting: Setting, elements: int, series: str = "")
 
 def whole(operation: Operation, elements: int) -> Job:
     """Return a job of two hospitals and a dealer, from their inputs to what both of them read."""
-    names = hospitals(TWO.parties)
+    names, share = hospitals(TWO.parties), operation.sharing(elements)
 
     def setup() -> tuple[Computation, ClockedCarrier]:
         carrier = ClockedCarrier(names)
@@ -280,7 +280,7 @@ def whole(operation: Operation, elements: int) -> Job:
 
     def secure(state: tuple[Computation, ClockedCarrier]) -> Result:
         clock = Clock(*state)
-        array = operation.secure(*operation.share(state[0], elements))
+        array = operation.secure(*share(state[0]))
         values = array.reveal()
         return clock.result(array.scale, lambda: values)
 

@@ -32,11 +32,14 @@ def parts(report: dict[str, Any]) -> Iterator[Any]:
     yield Text(_machine(report))
     if report["quick"]:
         yield Text("Quick: small sizes, few rounds; no basis for a claim.")
-    if rows:
-        yield from _cost(rows)
-        yield from _ratios(report, rows)
-        yield from _roles(rows)
-    if report["fits"]:
+    jobs = [row for row in rows if not row["series"]]
+    series = [row for row in rows if row["series"]]
+    if jobs:
+        yield from _cost(jobs)
+        yield from _ratios(report, jobs)
+        yield from _roles(jobs)
+    if series:
+        yield from _series(series)
         yield from _growth(report["fits"])
     for row in report["rows"]:
         if "failure" in row:
@@ -126,6 +129,29 @@ def _roles(rows: Iterable[Row]) -> Iterator[Any]:
         yield _table("", ("job", "role", "one of them, online", "sent by one"), lines, left=2)
 
 
+def _series(rows: Iterable[Row]) -> Iterator[Any]:
+    yield Text()
+    yield _table(
+        "One size varies",
+        ("scheme", "with", "size", "plain", "set-up", "online", "ratio", "95 % interval", "bytes"),
+        (
+            (
+                row.get("scheme", "-"),
+                row["series"],
+                f"{row['sizes'][row['series']]:,}",
+                seconds(row["plain"]["median"]),
+                seconds(row["setup"]["median"]) if row["setup"] else "-",
+                seconds(row["online"]["median"]),
+                f"{figures(row['ratio']['median'])}x",
+                interval(row["ratio"]),
+                size(row["bytes_total"]) if "bytes_total" in row else "-",
+            )
+            for row in rows
+        ),
+        left=2,
+    )
+
+
 def _growth(fits: Iterable[dict[str, Any]]) -> Iterator[Any]:
     yield Text()
     yield _table(
@@ -180,11 +206,14 @@ def _ends(ratio: dict[str, Any]) -> str:
 
 
 def _name(row: Row) -> str:
-    return str(row["title"]) + " *" * ((row.get("elsewhere") or 0.0) > NOISE)
+    return str(row["title"]) + "*" * ((row.get("elsewhere") or 0.0) > NOISE)
 
 
 def _sizes(row: Row) -> str:
-    return ", ".join(f"{name} {number:,}" for name, number in row["sizes"].items())
+    sizes = {
+        name: number for name, number in row["sizes"].items() if (name, number) != ("cores", 1)
+    }
+    return ", ".join(f"{name} {number:,}" for name, number in sizes.items())
 
 
 def _table(

@@ -13,6 +13,8 @@ Clock = Callable[[], float]
 
 _FIRST = 3
 """Calls at the very beginning; the fastest says how often to repeat."""
+_LONG = 20
+"""Times `warm`; in work as long as that, what the caches held before is lost in it."""
 _TICK = 1e-9
 """Seconds; the clock shows nothing shorter."""
 
@@ -162,11 +164,17 @@ def _repeated(
     sample: Callable[[int], S], total: Callable[[S], float], effort: Effort
 ) -> Callable[[], S]:
     """Return a function that takes one sample: warm first, and long enough for the clock."""
-    shortest = max(min(total(sample(1)) for _ in range(_FIRST)), _TICK)
-    warm, loops = (math.ceil(seconds / shortest) for seconds in (effort.warm, effort.sample))
+    shortest = math.inf
+    for _ in range(_FIRST):
+        shortest = max(_TICK, min(shortest, total(sample(1))))
+        if shortest > effort.sample:  # once is enough, as one call will be a sample
+            break
+    warm = math.ceil(effort.warm / shortest) if shortest < _LONG * effort.warm else 0
+    loops = math.ceil(effort.sample / shortest)
 
     def measured() -> S:
-        sample(warm)
+        if warm:
+            sample(warm)
         return sample(loops)
 
     return measured

@@ -23,8 +23,8 @@ BITS = 2048
 _NOTES = {
     "sharing": "3 servers, every hospital receives. Set-up draws the long-term keys.",
     "masking": "One server, every hospital receives. Set-up draws the long-term keys.",
-    "paillier": f"{BITS} bits, every hospital receives. Set-up draws the long-term keys and a "
-    "Paillier key, and makes its first table of powers; online time is with a key in steady use.",
+    "paillier": f"{BITS} bits, every hospital receives. Set-up draws the long-term keys and, but in "
+    "a series, a Paillier key with its first table of powers; online, a key is in steady use.",
 }
 _BY_ROUND: dict[str, Callable[[int], str]] = {
     # Whose work it is that no hospital or receiver does, by the round. In masking's first round
@@ -177,8 +177,15 @@ def _machines(scheme: SumProtocol) -> tuple[str, ...]:
     )
 
 
-def job(protocol: str, parties: int, elements: int) -> Job:
-    """Return the job of a protocol's sum over so many hospitals."""
+def job(protocol: str, parties: int, elements: int, keys: bool = True) -> Job:
+    """Return the job of a protocol's sum over so many hospitals.
+
+    Args:
+        protocol: Its name.
+        parties: How many hospitals.
+        elements: Values of each.
+        keys: Whether set-up takes what a Paillier key takes, too.
+    """
     inputs = integers((parties, elements), BOUND)
     out = np.empty(elements, np.int64)
     sizes = {"parties": parties, "elements": elements}
@@ -186,7 +193,8 @@ def job(protocol: str, parties: int, elements: int) -> Job:
         scheme: SumProtocol = Paillier(bits=BITS)
         both = pair(scheme, inputs, hospitals(parties))
         both["secure"](both["setup"]())  # draws the key that is then in steady use
-        both["setup"] = _with_key(both["setup"])
+        if keys:
+            both["setup"] = _with_key(both["setup"])
         sizes["bits"] = BITS
     else:
         scheme = Sharing(3) if protocol == "sharing" else Masking()
