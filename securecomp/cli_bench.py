@@ -43,7 +43,8 @@ def bench(
     """Measure what privacy costs against plaintext, on this machine.
 
     CASE is a name that --list shows, or its first part, such as "sum"; all by default. Each case
-    has a process of its own (with --quick each scheme); a wrong result is an error and gets no time.
+    has a process of its own (with --quick, each scheme). A wrong result is an error and gets no
+    time.
 
     \b
     securecomp bench --quick

@@ -8,7 +8,6 @@ import numpy as np
 
 from securecomp.local import LocalCarrier
 from securecomp.overhead.job import Case, Cost, Job, WrongResultError
-from securecomp.overhead.totals import counted
 from securecomp.paillier import EncryptedVector, PrivateKey, decrypt, encrypt
 from securecomp.session import Layout
 from securecomp.sums import Paillier
@@ -105,7 +104,7 @@ def aggregating(hospitals: int) -> Job:
         plain=lambda: np.add.reduce(rows, axis=0, out=out),
         secure=secure,
         check=check,
-        cost=lambda _, __: counted(carrier.transcript),
+        cost=lambda _, __: Cost.of(carrier.transcript),
         note="All roles, the contributors' encryption included.",
     )
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from securecomp import Study
-from securecomp.overhead.job import Case, Job, WrongResultError
-from securecomp.overhead.totals import counted
+from securecomp.overhead.job import Case, Cost, Job, WrongResultError
 from securecomp.statistics import Count, Mean, Sum, Variance
 
 HOSPITALS = 54
@@ -43,7 +42,7 @@ def medpar(hospitals: int) -> Job:
         setup=lambda: Study(sites),
         secure=lambda study: study.run(questions),
         check=check,
-        cost=lambda _, results: counted(results[0].run.transcript),
+        cost=lambda _, results: Cost.of(results[0].run.transcript, sites),
         seconds=lambda results: results[0].run.seconds,
         note=(
             "Secure: from data frames to results, keys included, as the study clocks itself "

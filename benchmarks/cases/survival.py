@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from securecomp import Study
-from securecomp.overhead.job import Case, Job, WrongResultError
-from securecomp.overhead.totals import counted
+from securecomp.overhead.job import Case, Cost, Job, WrongResultError
 
 CENTRES = 13
 TOLERANCE = 1e-6
@@ -48,7 +47,7 @@ def job(
         setup=lambda: study,
         secure=secure,
         check=check,
-        cost=lambda _, result: counted(result.run.transcript),
+        cost=lambda _, result: Cost.of(result.run.transcript, study.tables),
         seconds=lambda result: result.run.seconds,
         note="Secure: from data frames to results, keys included, as the study clocks itself.",
     )

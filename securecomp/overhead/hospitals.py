@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from securecomp.errors import WrongResultError
 from securecomp.overhead.data import integers
-from securecomp.overhead.job import Job
-from securecomp.overhead.totals import counted, hospitals
+from securecomp.overhead.job import Cost, Job
+from securecomp.overhead.totals import hospitals
 from securecomp.statistics import Column, Count, Mean, Study, Sum, Variance
 
 DAYS = 365
@@ -61,7 +61,7 @@ def moments(parties: int, rows: int) -> Job:
         setup=lambda: Study(sites, columns=columns, minimum_count=0),
         secure=lambda study: study.run(questions),
         check=check,
-        cost=lambda _, results: counted(results[0].run.transcript),
+        cost=lambda _, results: Cost.of(results[0].run.transcript),
         seconds=lambda results: results[0].run.seconds,
         note=NOTE,
     )

@@ -17,11 +17,12 @@ from securecomp.overhead.job import DECODE, Cost, Job
 
 FEATURES = 30
 BOUND = 8.0
-NOTE = (
+_NOTE = (
     "From bytes to bytes: packing, sealing, verifying and reading are in the time. Plaintext: "
-    "numpy's matrix-vector product of the same rows. All on one core, or a process on each of two."
+    "numpy's matrix-vector product of the same rows."
 )
-_WHOLE_NOTE = f"{NOTE} Set-up draws the client's keys and registers them; planning is before it."
+NOTE = f"{_NOTE} All on one core, or a process on each of two."
+_KEYS_NOTE = f"{_NOTE} Set-up draws a client's keys and registers them; planning is before it."
 
 
 class Repeating:
@@ -159,7 +160,7 @@ def whole(rows: int, features: int = FEATURES, **choices: Any) -> Job:
 def with_keys(rows: int, features: int = FEATURES, **choices: Any) -> Job:
     """Return the same job of a client who draws new keys each time."""
     p = Parties.make(rows, features, **choices)
-    return replace(_together(p), setup=p.renew, note=_WHOLE_NOTE)
+    return replace(_together(p), setup=p.renew, note=_KEYS_NOTE)
 
 
 def _together(p: Parties) -> Job:

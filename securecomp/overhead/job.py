@@ -1,12 +1,14 @@
 """What is measured: a case, the job that it builds, and the target that it must meet."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from securecomp.errors import ParameterError, WrongResultError
+from securecomp.local import Transcript
 
-__all__ = ["DECODE", "Case", "Cost", "Job", "Target", "WrongResultError", "chosen"]
+__all__ = ["DECODE", "Case", "Cost", "Job", "Target", "WrongResultError", "chosen", "role"]
 
 DECODE = "decode"
 """The part of the online time in which the receiver reads the result."""
@@ -47,6 +49,31 @@ class Cost:
     rounds: int
     messages: int
     bytes_by_role: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, transcript: Transcript, sites: Collection[str] = ()) -> "Cost":
+        """Return what the library counted.
+
+        Args:
+            transcript: Of a computation.
+            sites: Names that are no role with a number; they are sites.
+        """
+        roles: dict[str, int] = {}
+        for name, sent in transcript.sent.items():
+            kind = "site" if name in sites else role(name)
+            roles[kind] = max(sent, roles.get(kind, 0))
+        return cls(
+            max(transcript.sent.values(), default=0),
+            transcript.bytes_sent,
+            transcript.rounds,
+            transcript.messages,
+            roles,
+        )
+
+
+def role(name: str) -> str:
+    """Return what a party is: "hospital" of "hospital 3"."""
+    return re.sub(r" \d+$", "", name)
 
 
 @dataclass(frozen=True, slots=True)

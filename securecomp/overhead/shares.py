@@ -12,7 +12,7 @@ import numpy.typing as npt
 from securecomp.errors import WrongResultError
 from securecomp.overhead.data import integers
 from securecomp.overhead.job import Cost, Job
-from securecomp.overhead.totals import ClockedCarrier, counted, hospitals
+from securecomp.overhead.totals import ClockedCarrier, hospitals
 from securecomp.sharing.choosing import sort
 from securecomp.sharing.computation import Computation
 from securecomp.sharing.functions import SIGMOID_ERROR, sigmoid
@@ -243,7 +243,7 @@ class Clock:
         """Return the result with what was counted."""
         took = time.perf_counter() - self._start
         dealer = self._dealer() - self._dealt
-        cost = replace(counted(self._carrier.transcript), rounds=self._run.rounds - self._rounds)
+        cost = replace(Cost.of(self._carrier.transcript), rounds=self._run.rounds - self._rounds)
         return Result(opened, scale, took - dealer, dealer, cost)
 
 

@@ -1,6 +1,5 @@
 """Jobs of the ways to add: the private sum of one vector a hospital."""
 
-import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -11,9 +10,9 @@ import numpy as np
 
 from securecomp.carrier import K, T, Vector
 from securecomp.errors import WrongResultError
-from securecomp.local import LocalCarrier, Transcript
+from securecomp.local import LocalCarrier
 from securecomp.overhead.data import integers
-from securecomp.overhead.job import DECODE, Cost, Job
+from securecomp.overhead.job import DECODE, Cost, Job, role
 from securecomp.paillier import PrivateKey, encrypt
 from securecomp.session import Layout
 from securecomp.sums import Masking, Paillier, Sharing, SumProtocol
@@ -23,8 +22,8 @@ BITS = 2048
 _NOTES = {
     "sharing": "3 servers, every hospital receives. Set-up draws the long-term keys.",
     "masking": "One server, every hospital receives. Set-up draws the long-term keys.",
-    "paillier": f"{BITS} bits, every hospital receives. Set-up draws the long-term keys and, but in "
-    "a series, a Paillier key with its first table of powers; online, a key is in steady use.",
+    "paillier": f"{BITS} bits, every hospital receives. Set-up draws the long-term keys and, but in"
+    " a series, a Paillier key with its first table of powers; online, a key is in steady use.",
 }
 _BY_ROUND: dict[str, Callable[[int], str]] = {
     # Whose work it is that no hospital or receiver does, by the round. In masking's first round
@@ -102,25 +101,6 @@ class ClockedCarrier(LocalCarrier):
         self._mark = now
 
 
-def role(name: str) -> str:
-    """Return what a party is: "hospital" of "hospital 3"."""
-    return re.sub(r" \d+$", "", name)
-
-
-def counted(transcript: Transcript) -> Cost:
-    """Return what a transcript counted."""
-    roles: dict[str, int] = {}
-    for name, sent in transcript.sent.items():
-        roles[role(name)] = max(sent, roles.get(role(name), 0))
-    return Cost(
-        max(transcript.sent.values(), default=0),
-        transcript.bytes_sent,
-        transcript.rounds,
-        transcript.messages,
-        roles,
-    )
-
-
 def hospitals(parties: int) -> tuple[str, ...]:
     """Return the names of so many contributors."""
     return tuple(f"hospital {i + 1}" for i in range(parties))
@@ -158,7 +138,7 @@ def pair(scheme: SumProtocol, inputs: Vector, receivers: Sequence[str]) -> dict[
         "setup": setup,
         "secure": secure,
         "check": check,
-        "cost": lambda carrier, _: counted(carrier.transcript),
+        "cost": lambda carrier, _: Cost.of(carrier.transcript),
         "parts": lambda carrier, _: carrier.parts(_BY_ROUND[scheme.name]),
     }
 
