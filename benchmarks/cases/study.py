@@ -42,7 +42,7 @@ def medpar(hospitals: int) -> Job:
         setup=lambda: Study(sites),
         secure=lambda study: study.run(questions),
         check=check,
-        cost=lambda _, results: Cost.of(results[0].run.transcript, sites),
+        cost=lambda _, results: Cost.of(results[0].run.transcript, results[0].run.parties),
         seconds=lambda results: results[0].run.seconds,
         note=(
             "Secure: from data frames to results, keys included, as the study clocks itself "

@@ -47,7 +47,7 @@ def job(
         setup=lambda: study,
         secure=secure,
         check=check,
-        cost=lambda _, result: Cost.of(result.run.transcript, study.tables),
+        cost=lambda _, result: Cost.of(result.run.transcript, result.run.parties),
         seconds=lambda result: result.run.seconds,
         note="Secure: from data frames to results, keys included, as the study clocks itself.",
     )

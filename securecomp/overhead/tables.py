@@ -183,7 +183,7 @@ def compared(found: Comparison) -> Iterator[Any]:
                     change.title,
                     f"{change.secure['median']:.3g}",
                     _ends(change.secure),
-                    change.mark + " (plaintext too)" * change.doubtful,
+                    change.mark + "*" * change.doubtful,
                     f"{change.plain['median']:.3g}",
                     _ends(change.plain),
                     "-" if change.sent is None else f"{change.sent:.3g}",
@@ -194,8 +194,8 @@ def compared(found: Comparison) -> Iterator[Any]:
         )
         yield Text(
             "Marked where the interval excludes 1; ?: too few samples for an interval, or none "
-            "kept. The intervals cover what varies within a run, not what varies between two "
-            "starts: where plaintext changed too, the machine did."
+            "kept; *: plaintext changed the same way, so that the machine did. The intervals cover "
+            "what varies within a run, not what varies between two starts of it."
         )
     for remark in found.remarks:
         yield Text(remark)

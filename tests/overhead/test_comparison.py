@@ -1,0 +1,158 @@
+"""Two runs side by side: what is marked, what is named, what is refused."""
+
+import numpy as np
+import pytest
+from fakes import row, run
+from rich.console import Console
+
+from securecomp.errors import DecodeError, ParameterError
+from securecomp.overhead import comparison, runs, tables
+
+
+def noisy(median, seed, number=21):
+    return tuple(median * np.random.default_rng(seed).lognormal(sigma=0.05, size=number))
+
+
+def only(old, new):
+    (change,) = comparison.compare(run(old), run(new)).changes
+    return change
+
+
+@pytest.mark.parametrize(("now", "mark"), [(1.0, ""), (1.01, ""), (1.3, "slower"), (0.7, "faster")])
+def test_a_mark_where_the_interval_excludes_1(now, mark):
+    change = only(row(samples=noisy(1.0, 1)), row(samples=noisy(now, 2)))
+    assert change.secure["low"] <= change.secure["median"] <= change.secure["high"]
+    assert change.secure["median"] == pytest.approx(now, rel=0.08)
+    assert (change.mark, change.doubtful) == (mark, False)
+
+
+def test_set_up_counts():
+    old, new = row(), row()
+    new["samples"]["setup"] = [1.0] * 7
+    assert only(old, new).secure == {
+        "median": 2.0,
+        "low": pytest.approx(2),
+        "high": pytest.approx(2),
+    }
+
+
+def test_plaintext_that_changed_too_is_doubtful():
+    change = only(
+        row(samples=noisy(1, 1), plain=noisy(1, 2)), row(samples=noisy(2, 3), plain=noisy(2, 4))
+    )
+    assert (change.mark, change.doubtful) == ("slower", True)
+    other_way = only(
+        row(samples=noisy(1, 1), plain=noisy(2, 2)), row(samples=noisy(2, 3), plain=noisy(1, 4))
+    )
+    assert (other_way.mark, other_way.doubtful) == ("slower", False)
+
+
+def test_bytes_and_memory_are_compared():
+    change = only(row(), row(bytes_total=150, peak_memory=500))
+    assert (change.sent, change.memory) == (1.5, 0.5)
+    nothing = only(row(peak_memory=None), row())
+    assert nothing.memory is None
+
+
+def test_a_run_that_kept_no_samples_has_no_interval():
+    old = row()
+    del old["samples"]
+    change = only(old, row(samples=(2.0,) * 7))
+    assert change.secure == {"median": 2.0, "low": None, "high": None}
+    assert change.mark == "?"
+
+
+def test_what_cannot_be_compared_is_named():
+    old = run(row("a"), row("b"), row("gone"), row("broke"), row("c", sizes={"elements": 20}))
+    broken = {"case": "b", "title": "B", "series": "", "failure": "wrong result: x"}
+    new = run(row("a"), broken, row("new"), row("broke"), row("c"))
+    old["rows"][3] = {"case": "broke", "title": "", "series": "", "failure": "code -9"}
+    found = comparison.compare(old, new)
+    assert [change.case for change in found.changes] == ["a"]
+    assert found.remarks == (
+        "b: failed in the new run: wrong result: x",
+        "new: not in the old run",
+        "broke: failed in the old run: code -9",
+        "c: other sizes: elements 20 in the old run, now elements 10",
+        "gone: not in the new run",
+    )
+
+
+@pytest.mark.parametrize(("name", "value"), [("cpu", "D"), ("cores", 4), ("memory_bytes", 16)])
+def test_another_machine_is_refused(name, value):
+    with pytest.raises(ParameterError, match=f"another machine .*{name}: .*--anyway"):
+        comparison.check_machines(run(), run(**{name: value}))
+
+
+def test_other_software_is_named_and_not_refused():
+    old, new = run(), run(python="Q")
+    new["versions"] = {"securecomp": "2", "gmpy2": "2.3"}
+    comparison.check_machines(old, new)
+    assert comparison.software(old, new) == [
+        "python: P, now Q",
+        "gmpy2: absent, now 2.3",
+        "numpy: 2, now absent",
+        "securecomp: 1, now 2",
+    ]
+
+
+def test_the_table_fits_and_has_the_marks():
+    old = run(*(row(name * 24, noisy(1, 1), noisy(1, 2)) for name in "ab"))
+    new = run(
+        row("a" * 24, noisy(2, 3), noisy(2, 4), bytes_total=123), row("b" * 24, noisy(0.5, 5))
+    )
+    screen = Console(width=100, color_system=None)
+    with screen.capture() as captured:
+        for part in tables.compared(comparison.compare(old, new)):
+            screen.print(part)
+    lines = captured.get().splitlines()
+    assert max(map(len, lines)) <= 100
+    page = " ".join(captured.get().split())
+    assert "slower*" in page
+    assert "faster" in page
+    assert "1.23" in page
+
+
+def test_a_run_in_a_file(tmp_path):
+    report = run(row("a"), row("b"))
+    runs.write(report, tmp_path / "run.json")
+    assert runs.read(tmp_path / "run.json") == report
+    lines = (tmp_path / "run.json").read_text().splitlines()
+    assert sum(line.startswith('{"case"') for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "nothing", "[]", "{}", '{"format": 2}', '{"format": 1, "rows": []}'],
+)
+def test_what_is_no_run(tmp_path, content):
+    file = tmp_path / "run.json"
+    file.write_text(content)
+    with pytest.raises(DecodeError, match=r"run\.json: "):
+        runs.read(file)
+
+
+def test_a_row_without_time_or_failure(tmp_path):
+    report = run({"case": "a"})
+    runs.write(report, tmp_path / "run.json")
+    with pytest.raises(DecodeError, match="neither"):
+        runs.read(tmp_path / "run.json")
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(ParameterError, match="cannot be read"):
+        runs.read(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(10, 99, "below"), (90, 110, "within"), (200, 300, "within"), (1001, 2000, "above")],
+)
+def test_claims(low, high, said):
+    from securecomp.overhead.claims import CLAIMS, verdict
+
+    claim = CLAIMS[0].facts()
+    assert verdict({"median": (low + high) / 2, "low": low, "high": high}, claim) == said
+    middle = (low + high) / 2
+    bare = verdict({"median": middle, "low": None, "high": None}, claim)
+    assert bare == ("below" if middle < 100 else "above" if middle > 1000 else "within")
