@@ -57,7 +57,12 @@ def bench(
         from securecomp.overhead import catalogue, comparison, runner, runs, tables
         from securecomp.overhead.job import chosen
 
-        given = {name: int(size) for name, size in sizes.items() if size}
+        # A flag that is not set is False, and no size; a size of 0 is refused below.
+        given = {
+            name: int(size)
+            for name, size in sizes.items()
+            if size is not None and size is not False
+        }
         suite = runner.Suite(catalogue.MODULE, given | ({"quick": 1} if quick else {}))
         cases = chosen(catalogue.listed(**suite.sizes), case)
         if only_list:
@@ -69,6 +74,8 @@ def bench(
         for file in (output, page):
             if file:
                 check_output(file, [known for known in (compare, saved) if known])
+        if page:
+            _check_drawing()
         kept = runs.read(saved) if saved else None
         old = runs.read(compare) if compare else None
         if old:  # before minutes are spent
@@ -82,21 +89,38 @@ def bench(
             report = kept
         if output:
             runs.write(report, output)
-        if page:
-            from securecomp.overhead.page import page as drawn
-
-            write_output(page, drawn(report).encode(), [])
         screen = console()
         for part in tables.parts(report):
             screen.print(part)
         if old:
             for part in tables.compared(comparison.compare(old, report)):
                 screen.print(part)
+        if page:
+            from securecomp.overhead.page import page as drawn
+
+            write_output(page, drawn(report).encode(), [])
         for file in (output, page):
             if file:
                 click.echo(f"{file}: written")
         if runner.failures(report):
             sys.exit(1)
+
+
+def _check_drawing() -> None:
+    """Refuse a page that could not be drawn, before minutes are spent.
+
+    Raises:
+        BackendUnavailableError: jinja2 or matplotlib is not installed.
+    """
+    from importlib.util import find_spec
+
+    from securecomp.errors import BackendUnavailableError
+
+    for module in ("jinja2", "matplotlib"):
+        if find_spec(module) is None:
+            raise BackendUnavailableError(
+                f"--html needs {module}; pip install 'securecomp[report]'"
+            )
 
 
 def _same_machine(old: dict[str, Any], new: dict[str, Any], anyway: bool) -> None:

