@@ -19,7 +19,8 @@ def markdown(report: dict[str, Any]) -> str:
         "Generated from the run's JSON by `python -m benchmarks table FILE`; do not edit.",
         _machine(report),
         "## Time",
-        "Median (quartiles). Set-up and online time are apart; ratios are of both together, each "
+        "Median (quartiles; of a ratio, where there are enough samples, the median's 95 % "
+        "bootstrap interval). Set-up and online time are apart; ratios are of both together, each "
         "the median of the ratios of samples that took turns. All sides run warm, as `timeit` "
         "would run them. A floor is work that no implementation avoids.",
         _time(good),
@@ -211,4 +212,6 @@ def _seconds(s: Spread) -> str:
 
 
 def _times(s: Spread) -> str:
-    return f"{figures(s['median'])}x ({figures(s['q1'])} - {figures(s['q3'])})"
+    ends = ("low", "high") if s.get("low") is not None else ("q1", "q3")
+    low, high = (figures(s[end]) for end in ends)
+    return f"{figures(s['median'])}x ({low} - {high})"
