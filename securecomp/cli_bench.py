@@ -90,6 +90,7 @@ def bench(
         if output:
             runs.write(report, output)
         screen = console()
+        screen.width = max(screen.width, 100)  # a terminal folds lines better than a table cells
         for part in tables.parts(report):
             screen.print(part)
         if old:

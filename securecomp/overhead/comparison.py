@@ -67,7 +67,7 @@ class Comparison:
 
     Attributes:
         changes: One a case that both measured in the same sizes.
-        remarks: What cannot be compared, and why.
+        remarks: What else changed, and what cannot be compared, and why.
     """
 
     changes: tuple[Change, ...]
@@ -119,7 +119,10 @@ def _differences(old: dict[str, Any], new: dict[str, Any], names: Sequence[str])
 def compare(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
     """Compare the cases that both runs have."""
     before = {row["case"]: row for row in old["rows"]}
-    changes, remarks = [], []
+    changes = []
+    remarks = [f"also changed: {difference}" for difference in software(old, new)]
+    if old["quick"] != new["quick"]:
+        remarks.append("one of the runs is quick, and has few samples")
     for row in new["rows"]:
         other = before.pop(row["case"], None)
         if other is None:

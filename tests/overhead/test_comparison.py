@@ -94,6 +94,10 @@ def test_other_software_is_named_and_not_refused():
         "numpy: 2, now absent",
         "securecomp: 1, now 2",
     ]
+    new["quick"] = False
+    remarks = comparison.compare(old, new).remarks
+    assert remarks[0] == "also changed: python: P, now Q"
+    assert remarks[4:] == ("one of the runs is quick, and has few samples",)
 
 
 def test_the_table_fits_and_has_the_marks():
