@@ -20,7 +20,8 @@ from securecomp import sums, wire
 from securecomp.carrier import T
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.core.fixedpoint import FixedPoint, Limbs, Number
+from securecomp.core.fixedpoint import FixedPoint, Number
+from securecomp.core.limbs import Limbs
 from securecomp.errors import ParameterError
 from securecomp.identity import Identity
 from securecomp.session import Layout
