@@ -122,6 +122,18 @@ class Table:
             self._categories[column] = self._read_categories(column)
         return self._categories[column]
 
+    def is_text(self, column: str) -> bool:
+        """Return whether a column is text, or categories by its type.
+
+        Raises:
+            ParameterError: There is no such column.
+        """
+        series = self._series(column)
+        dtype = series.dtype
+        if dtype == nw.Object:
+            return any(isinstance(cell, str) for cell in series.to_list())
+        return bool(dtype == nw.String or dtype == nw.Enum or dtype == nw.Categorical)
+
     def missing(self, column: str, numeric: bool) -> Mask:
         """Return where a column has no value."""
         if numeric:
