@@ -5,7 +5,7 @@ treatment coding; a category whose level means are not in the span of the terms 
 its levels, as in R, patsy and formulaic.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -40,6 +40,7 @@ class Design:
         offset: An offset; None without.
         numeric: Columns that must have numbers.
         categorical: Columns that must have categories.
+        references: Reference levels, as "type[1]", to the names of the columns of all others.
     """
 
     formula: Formula
@@ -51,6 +52,7 @@ class Design:
     offset: Expression | None
     numeric: tuple[str, ...]
     categorical: tuple[str, ...]
+    references: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def of(
@@ -62,8 +64,14 @@ class Design:
             ParameterError: No columns, too many, or a response that is no number.
         """
         named: dict[str, Expression] = {}
+        references: dict[str, tuple[str, ...]] = {}
         for term in _coded(formula.terms):
-            for name, column in _columns(term):
+            columns = list(_columns(term))
+            if len(term) == 1 and isinstance(term[0][0], Category) and term[0][1]:
+                factor = term[0][0]
+                levels = tuple(name for name, _ in columns)
+                references[f"{factor.text}[{factor.names[factor.reference]}]"] = levels
+            for name, column in columns:
                 named.setdefault(name, column)
                 if len(named) > MAX_COLUMNS:
                     raise ParameterError(
@@ -93,7 +101,13 @@ class Design:
             None if offset is None else expressions.column(schema, offset),
             (*formula.numeric, *(n for n in extra if n not in formula.numeric)),
             formula.categorical,
+            references,
         )
+
+    @property
+    def coded(self) -> set[str]:
+        """The columns that are levels of a category which has a reference."""
+        return {name for levels in self.references.values() for name in levels}
 
     def rows(self, table: Table, schema: Schema, missing: Missing) -> Rows:
         """Return the rows of a site that have all values.

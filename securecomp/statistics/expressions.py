@@ -22,7 +22,8 @@ from securecomp.statistics.tables import Level, Mask, Table
 
 Values = npt.NDArray[Any]
 """int64 multiples of the expression's unit, or float64 where it has none."""
-Real = Fraction | float
+Real = Any
+"""A Fraction where there is a unit, else a float."""
 
 _ROOM = 1 << 62  # of integers on the way
 _SLACK = 1e-9  # relative; for what rounding may add to an interval
@@ -72,7 +73,7 @@ class Rows:
         """Return an expression's values in its own unit, as floats."""
         values = self.values(expression)
         if expression.unit is None:
-            return values
+            return np.asarray(values)
         unit = expression.unit
         # One rounding each, so that 0.1 is the float 0.1.
         scaled = values.astype(np.float64)
@@ -167,9 +168,7 @@ def column(schema: Schema, name: str) -> Expression:
     if grid.limit < _ROOM:
         return Expression(name, -bound, bound, unit, lambda rows: rows.numbers(name))
     scale = float(grid.scale)
-    return _inexact(
-        name, -bound, bound, lambda rows: rows.numbers(name).astype(np.float64) / scale
-    )
+    return _inexact(name, -bound, bound, lambda rows: rows.numbers(name).astype(np.float64) / scale)
 
 
 def constant(text: str, value: int | float | bool) -> Expression:
@@ -205,7 +204,7 @@ def level(text: str, schema: Schema, name: str, value: Level) -> Expression:
     return indicator(text, name, levels.index(value))
 
 
-def _common(text: str, a: Expression, b: Expression, largest: Real) -> Fraction | None:
+def _common(a: Expression, b: Expression, largest: Real) -> Fraction | None:
     """Return the unit of a sum, if integers have room for it."""
     if a.unit is None or b.unit is None:
         return None
@@ -220,7 +219,7 @@ def _common(text: str, a: Expression, b: Expression, largest: Real) -> Fraction 
 def add(text: str, a: Expression, b: Expression, sign: int = 1) -> Expression:
     """Return a + b, or a - b with sign -1."""
     low, high = (a.low + b.low, a.high + b.high) if sign > 0 else (a.low - b.high, a.high - b.low)
-    unit = _common(text, a, b, max(abs(low), abs(high)))
+    unit = _common(a, b, max(abs(low), abs(high)))
     if unit is None or a.unit is None or b.unit is None:
         return _inexact(text, low, high, lambda rows: rows.floats(a) + sign * rows.floats(b))
     left, right = int(a.unit / unit), sign * int(b.unit / unit)
@@ -281,7 +280,11 @@ def power(text: str, a: Expression, exponent: Fraction) -> Expression:
             times = int(exponent)
             return _inexact(text, low, found.high, lambda rows: rows.floats(a) ** times)
         return Expression(
-            text, low, found.high, found.unit, lambda rows: rows.values(a) ** int(exponent)
+            text,
+            low,
+            found.high,
+            found.unit,
+            lambda rows: np.asarray(rows.values(a) ** int(exponent)),
         )
     if exponent.denominator == 1:
         return divide(text, constant("1", 1), power(f"{a.text}**{-exponent}", a, -exponent))
@@ -300,7 +303,7 @@ def power(text: str, a: Expression, exponent: Fraction) -> Expression:
 
 def _raised(base: float, exponent: float) -> float:
     try:
-        return base**exponent
+        return float(base**exponent)
     except (OverflowError, ZeroDivisionError):
         return math.inf
 
@@ -356,7 +359,7 @@ FUNCTIONS: Mapping[str, Callable[[str, Expression], Expression]] = {
 
 def compare(text: str, a: Expression, b: Expression, operator: Any) -> Expression:
     """Return a comparison as 0 and 1."""
-    unit = _common(text, a, b, 0)
+    unit = _common(a, b, 0)
 
     def compute(rows: Rows) -> Values:
         if unit is None or a.unit is None or b.unit is None:

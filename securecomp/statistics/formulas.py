@@ -92,23 +92,36 @@ class Formula:
     categorical: tuple[str, ...]
 
 
-def parse(text: str, schema: Schema, bounds: Mapping[str, float] | None = None) -> Formula:
+def parse(
+    text: str,
+    schema: Schema,
+    bounds: Mapping[str, float] | None = None,
+    *,
+    new_rows: bool = False,
+) -> Formula:
     """Read a formula.
 
     Args:
         text: Such as "died ~ los + C(type) * age".
         schema: The agreed grids and levels.
         bounds: Factors, as the formula has them, to the largest absolute value that is agreed.
+        new_rows: Read it for rows that stay here: without the response, and without bounds.
 
     Raises:
         ParameterError: Not a formula, or something in it that has no meaning here.
         BackendUnavailableError: `formulaic` is not installed.
     """
-    reader = _Reader(schema, dict(bounds or {}))
+    if bounds is not None and not isinstance(bounds, Mapping):
+        raise ParameterError(f"bounds map a formula's factors to numbers, not {bounds!r}")
+    reader = _Reader(schema, dict(bounds or {}), new_rows)
     left, right = _terms(text)
     if len(left) != 1 or len(left[0]) != 1:
-        raise ParameterError(f"formula {text!r}: one response is before ~, as in 'died ~ los + hmo'")
-    response = reader.factor(*left[0][0])
+        raise ParameterError(
+            f"formula {text!r}: one response is before ~, as in 'died ~ los + hmo'"
+        )
+    response: Factor = expressions.constant("", 0)
+    if not new_rows:
+        response = reader.factor(*left[0][0])
     terms = tuple(tuple(reader.factor(*f) for f in term) for term in right)
     unused = set(reader.bounds) - reader.used
     if unused:
@@ -142,7 +155,9 @@ def _terms(text: str) -> tuple[list[list[tuple[str, str]]], list[list[tuple[str,
         if isinstance(error, ParameterError):
             raise
         reason = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip().splitlines()
-        raise ParameterError(f"formula {text!r}: {reason[0] if reason else 'not a formula'}") from None
+        raise ParameterError(
+            f"formula {text!r}: {reason[0] if reason else 'not a formula'}"
+        ) from None
     sides = [getattr(parsed, side, None) for side in ("lhs", "rhs")]
     if any(not hasattr(side, "__iter__") or hasattr(side, "rhs") for side in sides):
         raise ParameterError(f"formula {text!r}: it has one ~, with the response before it")
@@ -192,6 +207,7 @@ class _Reader:
 
     schema: Schema
     bounds: dict[str, float]
+    new_rows: bool
     used: set[str] = field(default_factory=set)
     numeric: dict[str, Expression] = field(default_factory=dict)
     categorical: dict[str, None] = field(default_factory=dict)
@@ -211,11 +227,15 @@ class _Reader:
         name = names.get(plain, names.get(f"I({plain})"))
         if name is not None and isinstance(found, Expression):
             bound = self.bounds[name]
-            if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 < bound < 1e300:
+            if (
+                isinstance(bound, bool)
+                or not isinstance(bound, int | float)
+                or not 0 < bound < 1e300
+            ):
                 raise ParameterError(f"bounds: {name!r} must be a positive number, not {bound!r}")
             self.used.add(name)
             return expressions.bounded(found, float(bound))
-        if isinstance(found, Expression) and not float(found.largest) < 1e300:
+        if isinstance(found, Expression) and not self.new_rows and not found.largest < 1e300:
             raise ParameterError(
                 f"{text} has no bound by the columns' bounds and grids; agree on the largest "
                 f"absolute value: bounds={{{text!r}: ...}}"
