@@ -20,8 +20,9 @@ from securecomp.statistics.expressions import Expression
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.schema import MAX_ROWS
 
-_WIDEST = 40  # bits of a column without weights; with them, of a column and of a weight, 26
-_WEIGHTED = 26
+_WIDEST = 40  # bits of a column
+_WEIGHTED = 26  # where there are weights; a product of both must be below 2^52
+_PRODUCT = 51
 _DIGIT = 20
 _EXACT = 1 << 53
 _MOST = 1 << 16  # rows of a chunk
@@ -43,9 +44,8 @@ class Grid:
     exact: bool
 
     @classmethod
-    def of(cls, column: Expression, weighted: bool) -> "Grid":
-        """Choose a column's grid."""
-        bits = _WEIGHTED if weighted else _WIDEST
+    def of(cls, column: Expression, bits: int) -> "Grid":
+        """Choose a column's grid: its own, if its integers have at most so many bits."""
         if column.unit is not None and column.units <= 1 << bits:
             return cls(column.unit, column.units, True)
         exponent = frexp(float(column.largest))[1]
@@ -55,6 +55,18 @@ class Grid:
     def integers(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return values in units, as floats that are integers."""
         return np.rint(values * float(1 / self.unit))
+
+
+def grids_of(
+    columns: Sequence[Expression], weights: Expression | None
+) -> tuple[tuple[Grid, ...], Grid | None]:
+    """Choose the grids of columns and of weights."""
+    bits = _WIDEST if weights is None else _WEIGHTED
+    grids = tuple(Grid.of(column, bits) for column in columns)
+    if weights is None:
+        return grids, None
+    widest = max(grid.limit.bit_length() for grid in grids)
+    return grids, Grid.of(weights, _PRODUCT - widest)
 
 
 def products(

@@ -78,8 +78,8 @@ class Rows:
         # One rounding each, so that 0.1 is the float 0.1.
         scaled = values.astype(np.float64)
         if max(unit.numerator, unit.denominator) > 1 << 53:
-            return scaled * float(unit)
-        return scaled * unit.numerator / unit.denominator
+            return np.asarray(scaled * float(unit))
+        return np.asarray(scaled * float(unit.numerator) / float(unit.denominator))
 
     def refuse(self, wrong: Mask, text: str, why: str) -> None:
         """Refuse rows.
@@ -138,7 +138,7 @@ def _inexact(text: str, low: Real, high: Real, compute: Callable[[Rows], Values]
 
     def finite(rows: Rows) -> Values:
         with np.errstate(all="ignore"):
-            values = compute(rows)
+            values = np.asarray(compute(rows))
         rows.refuse(~np.isfinite(values), text, "has no finite value; correct it")
         return values
 
@@ -186,7 +186,7 @@ def indicator(text: str, name: str, place: int) -> Expression:
     """Return whether a categorical column has the level at this place, as 0 and 1."""
 
     def compute(rows: Rows) -> Values:
-        return (rows.codes(name) == place).astype(np.int64)
+        return np.asarray(rows.codes(name) == place, np.int64)
 
     return Expression(text, Fraction(0), Fraction(1), Fraction(1), compute)
 

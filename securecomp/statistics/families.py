@@ -99,7 +99,7 @@ class Logistic(Family):
     ratio = "odds ratio"
 
     def check(self, rows: Rows, response: str, y: Vector) -> None:
-        rows.refuse((y != 0) & (y != 1), response, "is not 0 or 1; correct it")
+        rows.refuse((y != 0) & (y != 1), f"response {response}", "is not 0 or 1; correct it")
 
     def terms(self, eta: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
         # exp of nothing positive: it neither overflows nor cancels.
@@ -133,8 +133,9 @@ class Poisson(Family):
     ratio = "rate ratio"
 
     def check(self, rows: Rows, response: str, y: Vector) -> None:
-        rows.refuse(y < 0, response, "is a negative count; correct it")
-        rows.refuse(y != np.rint(y), response, "is not a whole number, as counts are; correct it")
+        rows.refuse(y < 0, f"response {response}", "is a negative count; correct it")
+        whole = y == np.rint(y)
+        rows.refuse(~whole, f"response {response}", "is not a whole number, as counts are")
 
     def terms(self, eta: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
         mean = np.exp(eta)

@@ -26,6 +26,7 @@ _BITS = 44  # of what is added, below its own size
 _SLACK = 1 + 1e-6  # of public bounds, for roundings
 _STEEPEST = 700.0  # exp of more is no float
 _HALVINGS = 12
+_SINGULAR = 1e-14
 _LOST = 1e-10  # of the log likelihood, which rounding may lose
 
 
@@ -268,10 +269,14 @@ def _climb(likelihood: Likelihood, state: State, step: Vector) -> tuple[State, i
 
 def _solve(state: State, diverging: Callable[[Vector], ParameterError]) -> tuple[Vector, Vector]:
     """Return Newton's step and the information's inverse."""
-    values, vectors = np.linalg.eigh(state.information)
-    if not values[0] > 1e-14 * max(values[-1], 1e-300):
-        raise diverging(vectors[:, 0])
-    inverse = (vectors / values) @ vectors.T
+    try:
+        root = np.linalg.cholesky(state.information)
+        if np.diag(root).min() ** 2 <= _SINGULAR * np.diag(root).max() ** 2:
+            raise np.linalg.LinAlgError
+    except np.linalg.LinAlgError:
+        raise diverging(np.linalg.eigh(state.information)[1][:, 0]) from None
+    inverse = np.linalg.inv(state.information)
+    inverse = (inverse + inverse.T) / 2
     step = inverse @ state.gradient
     step += inverse @ (state.gradient - state.information @ step)
     return step, inverse

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import narwhals as nw
@@ -45,8 +45,6 @@ class Regression(Analysis):
         pearson_chi2: Sum of squared residuals over their variance; equal to the deviance for
             linear.
         scale: The dispersion: 1, or for linear the residual variance.
-        converged: True; what does not converge is an error.
-        iterations: Secure sums of steps.
         history: The iterations.
         level: Of the intervals that are printed.
         weights: Name of the weights' column, or None.
@@ -77,12 +75,16 @@ class Regression(Analysis):
     offset: str | None
     levels: Mapping[str, tuple[Level, ...]]
     run: Run
-    converged: bool = field(default=True)
 
     @property
     def title(self) -> str:
         """The question in words."""
         return f"{self.family} regression: {self.formula.strip()}"
+
+    @property
+    def converged(self) -> bool:
+        """True: what does not converge is an error."""
+        return True
 
     @property
     def iterations(self) -> int:
@@ -185,7 +187,8 @@ class Regression(Analysis):
         """Linear: F statistic of all columns but a constant; NaN without any."""
         if self.df_model == 0:
             return math.nan
-        return (self.null_deviance - self.deviance) / self.df_model / self.scale
+        explained = (self.null_deviance - self.deviance) / self.df_model
+        return explained / self.scale if self.scale else math.inf
 
     @property
     def f_pvalue(self) -> float:

@@ -92,6 +92,7 @@ class Table:
         self.rows: int = self._frame.shape[0]
         self._numbers: dict[str, Numbers] = {}
         self._categories: dict[str, Categories] = {}
+        self._text: dict[str, bool] = {}
 
     @property
     def columns(self) -> list[str]:
@@ -128,11 +129,16 @@ class Table:
         Raises:
             ParameterError: There is no such column.
         """
-        series = self._series(column)
-        dtype = series.dtype
-        if dtype == nw.Object:
-            return any(isinstance(cell, str) for cell in series.to_list())
-        return bool(dtype == nw.String or dtype == nw.Enum or dtype == nw.Categorical)
+        if column not in self._text:
+            series = self._series(column)
+            dtype = series.dtype
+            self._text[column] = bool(
+                dtype == nw.String
+                or dtype == nw.Enum
+                or dtype == nw.Categorical
+                or (dtype == nw.Object and any(isinstance(c, str) for c in series.to_list()))
+            )
+        return self._text[column]
 
     def missing(self, column: str, numeric: bool) -> Mask:
         """Return where a column has no value."""

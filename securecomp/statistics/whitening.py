@@ -201,7 +201,7 @@ def _dependent(
             f"{names[j]} is the same in every row of all sites, as the intercept is; leave it out"
         )
     others = ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
-    with_one = " and the intercept" if intercept else ""
+    with_one = " up to a constant" if intercept else ""
     return ParameterError(
         f"{names[j]} is a combination of {others}{with_one}, so that no coefficients are best; "
         "leave one of them out"
