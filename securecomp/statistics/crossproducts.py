@@ -164,7 +164,8 @@ class Moments:
         with_response: Sums of products with the response, shape (d,).
         response: Sum of the response.
         response_squared: Sum of its squares; 0 if it was not asked for.
-        exact: Whether every column was on its grid.
+        rounding: The unit that each column was rounded to, shape (d,); 0 for one on its grid.
+        exact: Whether every column, the response and the weights were on their grids.
     """
 
     rows: int
@@ -174,6 +175,7 @@ class Moments:
     with_response: npt.NDArray[Any]
     response: Any
     response_squared: Any
+    rounding: npt.NDArray[Any]
     exact: bool
 
 
@@ -240,10 +242,10 @@ class Products:
     def moments(self, totals: list[list[int]]) -> Moments:
         """Read the totals of `blocks`."""
         pairs, grids = self._pairs(), self.grids
-        units = [mpq(grid.unit.numerator, grid.unit.denominator) for grid in grids]
+        units = [mpq(grid.unit) for grid in grids]
         weight = mpq(1)
         if self.weight_grid:
-            weight = mpq(self.weight_grid.unit.numerator, self.weight_grid.unit.denominator)
+            weight = mpq(self.weight_grid.unit)
         size = len(grids)
         full = np.full((size, size), mpq(0), object)
         for (_, chosen), found in zip(self._sizes(), totals, strict=False):
@@ -260,6 +262,7 @@ class Products:
             full[1:-1, -1],
             full[0, -1],
             full[-1, -1],
+            np.array([mpq(0) if g.exact else mpq(g.unit) for g in grids[1:-1]], object),
             all(grid.exact for grid in every),
         )
 

@@ -23,7 +23,7 @@ from securecomp.statistics.inquiry import Inquiry
 Vector = npt.NDArray[np.float64]
 _ROWS = 1 << 13  # of a chunk that stays in the processor's cache
 _BITS = 44  # of what is added, below its own size
-_SLACK = 1 + 1e-6  # of public bounds, for roundings
+_SLACK = 1 + 1e-3  # of public bounds, for columns that the first sum rounded
 _STEEPEST = 700.0  # exp of more is no float
 _HALVINGS = 12
 _SINGULAR = 1e-14

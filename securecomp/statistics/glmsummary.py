@@ -207,7 +207,7 @@ def _last(work: Gathered, terms: Mapping[str, _Term]) -> dict[str, float]:
     blocks = [
         Reals(
             [term.label],
-            term.bound * (1 + 1e-6),
+            term.bound * (1 + 1e-3),
             min(1000, max(0, math.ceil(_BITS - math.log2(max(term.size, 1e-280))))),
             {site: np.array([term.rows(part).sum()]) for site, part in work.parts.items()},
         )

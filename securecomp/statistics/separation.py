@@ -22,7 +22,9 @@ def check(work: Gathered) -> None:
     response = work.design.response_name
     if work.family.name == "linear":
         if m.response_squared * m.weight == m.response**2:
-            raise ParameterError(f"{response} is the same in every row: there is nothing to explain")
+            raise ParameterError(
+                f"{response} is the same in every row: there is nothing to explain"
+            )
         return
     logistic = work.family.name == "logistic"
     if m.response == 0 or (logistic and m.response == m.weight):

@@ -21,7 +21,7 @@ from securecomp.statistics.crossproducts import Moments
 
 _PRECISION = 256  # bits; an exact dependency leaves a pivot of 2^-240, a real one at least _LEAST
 _LEAST = 1e-20
-_ROUGHLY = 1e-16  # where a column was rounded to a 40th binary digit
+_UNITS = 4096
 _ROWS = 1 << 14
 Matrix = npt.NDArray[np.float64]
 
@@ -106,8 +106,19 @@ def whiten(moments: Moments, names: Sequence[str], intercept: bool) -> Whitening
             total -= response * response / weight
             means = sums / weight
             sums = sums - c * weight
-            squares = squares - np.outer(sums, sums) / weight  # 2^-53 of a column's deviation
-        lower, pivots = _factor(squares, own, names, intercept, moments.exact)
+            # What is left of the mean, 2^-53 of it.
+            squares = squares - np.outer(sums, sums) / weight
+            product = product - sums * response / weight
+        # Where a column was rounded, what is left of it must be many units.
+        rounded = weight * (_UNITS * _wide(moments.rounding)) ** 2
+        for name, size, noise in zip(names, own, rounded, strict=True):
+            if noise > 0 and size <= noise:
+                raise ParameterError(
+                    f"{name}: by the columns' bounds it could be so large that no digits are left "
+                    f"for its values; agree on its largest absolute value: bounds={{{name!r}: ...}}"
+                )
+        least = np.array([max(_LEAST * s, r) for s, r in zip(own, rounded, strict=True)], object)
+        lower, pivots = _factor(squares, least, names, intercept, own)
         scale = np.array([gmpy2.sqrt(weight / p) for p in pivots], object)
         transform = _inverse(lower).T * scale
         start = transform.T @ product if len(names) else product
@@ -121,6 +132,8 @@ def whiten(moments: Moments, names: Sequence[str], intercept: bool) -> Whitening
             rest = response / weight - sum(means * coefficients, mpfr(0))
             coefficients = np.append(np.array([rest], object), coefficients)
         residual = total - sum(solution[int(intercept) :] * start[int(intercept) :], mpfr(0))
+        if abs(residual) <= total * mpfr(2) ** -200:
+            residual = mpfr(0)  # a perfect fit
         return Whitening(
             intercept,
             centre,
@@ -149,18 +162,17 @@ def _narrow(values: Any) -> Matrix:
 
 def _factor(
     squares: npt.NDArray[Any],
-    own: npt.NDArray[Any],
+    least: npt.NDArray[Any],
     names: Sequence[str],
     intercept: bool,
-    exact: bool,
+    own: npt.NDArray[Any],
 ) -> tuple[npt.NDArray[Any], list[Any]]:
     """Return L and D of squares = L D L', or refuse a column that depends on those before it."""
     lower, pivots = squares.copy(), []
-    least = _LEAST if exact else _ROUGHLY
     for j in range(len(names)):
         pivot = lower[j, j]
-        if own[j] == 0 or pivot <= least * own[j]:
-            raise _dependent(squares, own, names, intercept, j)
+        if own[j] == 0 or pivot <= least[j]:
+            raise _dependent(squares, least, names, intercept, own, j)
         pivots.append(pivot)
         column = lower[j + 1 :, j] / pivot
         for i in range(j + 1, len(names)):
@@ -182,9 +194,10 @@ def _inverse(lower: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _dependent(
     squares: npt.NDArray[Any],
-    own: npt.NDArray[Any],
+    least: npt.NDArray[Any],
     names: Sequence[str],
     intercept: bool,
+    own: npt.NDArray[Any],
     j: int,
 ) -> ParameterError:
     """Name the columns that one is a combination of."""
@@ -192,7 +205,7 @@ def _dependent(
         return ParameterError(f"{names[j]} is 0 in every row of all sites; leave it out")
     parts: list[str] = []
     if j:
-        lower, pivots = _factor(squares[:j, :j], own[:j], names[:j], intercept, False)
+        lower, pivots = _factor(squares[:j, :j], least[:j], names[:j], intercept, own[:j])
         inverse = _inverse(lower)
         by = inverse.T @ ((inverse @ squares[:j, j]) / np.array(pivots, object))
         parts = [names[k] for k in range(j) if abs(by[k]) * gmpy2.sqrt(own[k] / own[j]) > 1e-6]
