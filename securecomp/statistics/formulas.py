@@ -192,7 +192,8 @@ def _size(tree: Any) -> int:
         symbol = node.operator.symbol
         if symbol in ("**", "^"):
             shown = str(getattr(node.args[1], "token", "9"))
-            size = (args[0] + 1) ** int(shown) if shown.isdigit() and len(shown) < 3 else 1 << 60
+            # What is no number is refused by the parser.
+            size = (args[0] + 1) ** min(int(shown), 100) if shown.isdigit() else 1
         elif symbol in ("*", ":", "/", "in"):
             size = (args[0] + 1) * (args[-1] + 1)
         else:

@@ -44,7 +44,9 @@ def _levels(work: Gathered) -> list[tuple[str, Any, Any]]:
     m, found = work.moments, []
     columns = [work.design.columns[i] for i in work.order[int(work.intercept) :]]
     for i, (name, column) in enumerate(zip(work.names, columns, strict=True)):
-        if not column.binary:
+        # Integers whose squares add up to as much as they do are 0 and 1.
+        whole = column.unit is not None and column.unit.denominator == 1 and m.exact
+        if not (whole and m.squares[i, i] == m.sums[i]):
             continue
         found.append((name, m.sums[i], m.with_response[i]))
         if work.intercept and name not in work.design.coded:
