@@ -1,6 +1,17 @@
 """All cases, in the order of the report."""
 
-from benchmarks.cases import ckks, computing, field, growth, masking, paillier, split, study, sums
+from benchmarks.cases import (
+    ckks,
+    computing,
+    field,
+    growth,
+    masking,
+    paillier,
+    regression,
+    split,
+    study,
+    sums,
+)
 from benchmarks.job import Case
 
 CASES: tuple[Case, ...] = (
@@ -9,6 +20,7 @@ CASES: tuple[Case, ...] = (
     *split.CASES,
     *growth.CASES,
     *study.CASES,
+    *regression.CASES,
     *masking.CASES,
     *paillier.CASES,
     *ckks.CASES,
