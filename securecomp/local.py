@@ -168,7 +168,7 @@ def secure_sum(
 
     def reader(array: npt.NDArray[Any]) -> Any:
         flat = array.reshape(-1)
-        return lambda: flat if plan.count == 1 else np.array(plan.split(flat, entropy), np.int64)
+        return lambda: flat if plan.count == 1 else plan.cut(flat, entropy)
 
     total = scheme.run(
         carrier,
@@ -177,7 +177,7 @@ def secure_sum(
         receivers,
     )
     carrier.transcript.seconds = time.perf_counter() - start
-    integers = total.tolist() if plan.count == 1 else plan.join(total.tolist())
+    integers = plan.put_together(total).tolist()
     values: npt.NDArray[Any]
     if grid.scale == 1:
         fits = all(abs(v) < 1 << 63 for v in integers)

@@ -9,6 +9,7 @@ from securecomp.statistics.definitions import (
     Sum,
     Variance,
 )
+from securecomp.statistics.regressions import Regression
 from securecomp.statistics.results import Result, Run
 from securecomp.statistics.schema import Column
 from securecomp.statistics.study import Study
@@ -19,6 +20,7 @@ __all__ = [
     "CrossTable",
     "Histogram",
     "Mean",
+    "Regression",
     "Result",
     "Run",
     "Statistic",

@@ -25,21 +25,16 @@ from securecomp.statistics.tables import Level
 MAX_TERMS = 2000
 _LONGEST = 20_000
 _OF_ALL_ROWS = {
-    "bs": "knots",
-    "cc": "knots",
+    **dict.fromkeys(("bs", "cc", "cr", "cs", "ns", "te"), "knots"),
     "center": "mean",
-    "cr": "knots",
-    "cs": "knots",
     "cut": "borders",
     "hashed": "codes",
     "lag": "row before",
-    "ns": "knots",
     "poly": "polynomials",
     "qcut": "borders",
     "rank": "ranks",
     "scale": "mean and standard deviation",
     "standardize": "mean and standard deviation",
-    "te": "knots",
 }
 _COMPARISONS: Mapping[type, Any] = {
     ast.Lt: operator.lt,
@@ -147,8 +142,7 @@ def _terms(text: str) -> tuple[list[list[tuple[str, str]]], list[list[tuple[str,
             "formulas come with another package: pip install 'securecomp[models]'"
         ) from None
     try:
-        tree = DefaultFormulaParser().get_ast(text)
-        if _size(tree) > MAX_TERMS:
+        if _size(DefaultFormulaParser().get_ast(text)) > MAX_TERMS:
             raise ParameterError(f"formula {text[:80]!r}: it has more than {MAX_TERMS} terms")
         parsed = Parsed(text)
     except (FormulaicError, SyntaxError, ValueError, RecursionError) as error:
@@ -161,8 +155,8 @@ def _terms(text: str) -> tuple[list[list[tuple[str, str]]], list[list[tuple[str,
     sides = [getattr(parsed, side, None) for side in ("lhs", "rhs")]
     if any(not hasattr(side, "__iter__") or hasattr(side, "rhs") for side in sides):
         raise ParameterError(f"formula {text!r}: it has one ~, with the response before it")
-    both = [[_factors(text, term) for term in side] for side in sides]  # type: ignore[union-attr]
-    return both[0], both[1]
+    left, right = ([_factors(text, term) for term in side] for side in sides)  # type: ignore[union-attr]
+    return left, right
 
 
 def _factors(text: str, term: Any) -> list[tuple[str, str]]:
@@ -327,9 +321,9 @@ class _Reader:
                 )
             return self._number(name)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            operand = self._expression(text, node.operand)
             sign = -1 if isinstance(node.op, ast.USub) else 1
-            zero = expressions.constant("0", 0)
-            return expressions.add(here, zero, self._expression(text, node.operand), sign)
+            return expressions.add(here, expressions.constant("0", 0), operand, sign)
         if isinstance(node, ast.BinOp):
             return self._arithmetic(text, here, node)
         if isinstance(node, ast.Compare):
@@ -402,7 +396,5 @@ class _Reader:
 
 
 def _known() -> str:
-    return (
-        "it may have columns, numbers, + - * / **, comparisons, & and |, C(column), and "
-        + ", ".join(f"{name}()" for name in sorted(FUNCTIONS))
-    )
+    known = ", ".join(f"{name}()" for name in sorted(FUNCTIONS))
+    return f"it may have columns, numbers, + - * / **, comparisons, & and |, C(column), {known}"

