@@ -90,6 +90,7 @@ class Table:
         except (ValueError, nw.exceptions.NarwhalsError) as error:
             raise ParameterError(f"{self.source}: {error}") from None
         self.rows: int = self._frame.shape[0]
+        self._places = {name: i for i, name in enumerate(self._frame.columns)}
         self._numbers: dict[str, Numbers] = {}
         self._categories: dict[str, Categories] = {}
         self._text: dict[str, bool] = {}
@@ -97,7 +98,7 @@ class Table:
     @property
     def columns(self) -> list[str]:
         """The columns' names."""
-        return list(self._frame.columns)
+        return list(self._places)
 
     def where(self, column: str) -> str:
         """Return the words that name a column of this site in an error."""
@@ -147,8 +148,8 @@ class Table:
         return self.categories(column).codes < 0
 
     def _series(self, column: str) -> Any:
-        if column not in self._frame.columns:
-            known = ", ".join(map(_listed, self._frame.columns[:20])) or "none"
+        if column not in self._places:
+            known = ", ".join(map(_listed, self.columns[:20])) or "none"
             raise ParameterError(f"{self.source}: there is no column {column!r}; it has: {known}")
         return self._frame.get_column(column)
 
