@@ -78,6 +78,7 @@ def test_the_public_names_of_statistics():
         "CrossTable",
         "Histogram",
         "Mean",
+        "Regression",
         "Result",
         "Run",
         "Statistic",

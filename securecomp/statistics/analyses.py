@@ -27,7 +27,7 @@ class Analyses:
         level: float = 0.95,
         bounds: Mapping[str, float] | None = None,
         tolerance: float = 1e-8,
-        iterations: int = 25,
+        iterations: int = 40,
     ) -> Regression:
         """Fit a generalised linear model to all sites' rows, by its canonical link.
 

@@ -49,7 +49,7 @@ class Grid:
         if column.unit is not None and column.units <= 1 << bits:
             return cls(column.unit, column.units, True)
         exponent = frexp(float(column.largest))[1]
-        unit = Fraction(2) ** (exponent - bits)
+        unit = Fraction(2) ** (exponent - bits + 1)
         return cls(unit, int(column.largest / unit) + 1, False)
 
     def integers(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

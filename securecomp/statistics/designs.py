@@ -72,7 +72,12 @@ class Design:
                 levels = tuple(name for name, _ in columns)
                 references[f"{factor.text}[{factor.names[factor.reference]}]"] = levels
             for name, column in columns:
-                named.setdefault(name, column)
+                if name in named or (name == INTERCEPT and term):
+                    raise ParameterError(
+                        f"formula {formula.text!r}: two columns of the design are named {name!r}; "
+                        "rename a column or a level"
+                    )
+                named[name] = column
                 if len(named) > MAX_COLUMNS:
                     raise ParameterError(
                         f"formula {formula.text!r}: more than {MAX_COLUMNS} columns; use fewer "

@@ -24,9 +24,13 @@ Vector = npt.NDArray[np.float64]
 _ROWS = 1 << 13  # of a chunk that stays in the processor's cache
 _BITS = 44  # of what is added, below its own size
 _SLACK = 1 + 1e-3  # of public bounds, for columns that the first sum rounded
-_STEEPEST = 700.0  # exp of more is no float
+_STEEPEST = 300.0  # exp of more leaves a float no room for sums
 _HALVINGS = 12
 _SINGULAR = 1e-14
+_SEPARATED = 1e-6
+"""A squared decrement below which steps that do not get shorter lead to infinity: a maximum that
+such steps still led to would have standard errors of a thousand steps."""
+_SEPARATED_LATE = 1e-3  # the same, where there are no more iterations
 _LOST = 1e-10  # of the log likelihood, which rounding may lose
 
 
@@ -128,10 +132,11 @@ class Likelihood:
             ParameterError: By the public bounds, a mean could be larger than any number.
         """
         high = self.reach(coordinates)
-        if self.family.link == "log" and high > _STEEPEST:
+        if self.steep(coordinates):
             raise ParameterError(
                 f"by the columns' bounds, a row's rate could be e^{high:.0f}; agree on smaller "
-                "bounds of the columns, or scale them"
+                "bounds of the columns, scale them, or leave out one that tells where the response "
+                "is 0"
             )
         average = float(np.linalg.norm(coordinates)) + self.shift
         sizes = self.family.sizes(average, high, self.largest)
@@ -153,6 +158,10 @@ class Likelihood:
         information[triangle] = upper
         information = information + np.triu(information, 1).T
         return State(coordinates, float(likelihood[0]), gradient, information)
+
+    def steep(self, coordinates: Vector) -> bool:
+        """Whether, by the public bounds, a mean could be too large to be summed."""
+        return self.family.link == "log" and self.reach(coordinates) > _STEEPEST
 
     def reals(
         self, labels: Sequence[str], bound: float, size: float, parts: Mapping[str, Vector]
@@ -236,17 +245,18 @@ def newton(
         if decrement <= tolerance:
             return Fit(state, state.at + step, covariance, tuple(history))
         linear = linear + 1 if _flat(likelihood, step, history) else 0
-        if linear == 3:
+        if linear >= 3 and (decrement**2 < _SEPARATED or likelihood.steep(state.at + step)):
             raise diverging(step)
         if iteration == iterations:
             break
         state, halvings = _climb(likelihood, state, step)
-    if _flat(likelihood, step, history):
+    if linear and decrement**2 < _SEPARATED_LATE:
         raise diverging(step)
     raise ParameterError(
         f"no maximum after {iterations} iterations: a step still moves a coefficient by "
         f"{decrement:.2g} standard errors; allow more iterations, or a tolerance above "
-        f"{tolerance:g}, or look for a column that is nearly a combination of others"
+        f"{tolerance:g}, or look for a column that is nearly a combination of others, or one that "
+        "tells the responses apart"
     )
 
 
@@ -255,8 +265,7 @@ def _climb(likelihood: Likelihood, state: State, step: Vector) -> tuple[State, i
     least = state.likelihood - _LOST * (1 + abs(state.likelihood))
     for halvings in range(_HALVINGS + 1):
         at = state.at + step / (1 << halvings)
-        steep = likelihood.family.link == "log" and likelihood.reach(at) > _STEEPEST
-        if steep and halvings < _HALVINGS:
+        if halvings < _HALVINGS and likelihood.steep(at):
             continue
         found = likelihood.at(at)
         if found.likelihood >= least:

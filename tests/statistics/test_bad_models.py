@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import optimize
 from sites import Spy, study
 
 from securecomp import Column, Study
@@ -126,6 +127,30 @@ def test_separation(name):
     error = refused(ROWS.assign(s=make(ROWS).astype(int)), formula)
     assert type(error) is ParameterError
     assert text in str(error)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_separation_is_found_where_it_is_and_nowhere_else(seed):
+    """A linear program decides: Albert and Anderson, Biometrika 71 (1984) 1-10."""
+    draw = np.random.default_rng(seed)
+    size, width = draw.integers(12, 60), draw.integers(1, 4)
+    x = np.round(draw.normal(size=(size, width)), 2)
+    risk = 1 / (1 + np.exp(-x @ draw.normal(0, draw.choice([0.5, 2, 6]), width)))
+    y = (draw.random(size) < risk).astype(int)
+    y[:2] = 0, 1
+    signed = (2 * y - 1)[:, None] * np.column_stack([np.ones(size), x])
+    box = [(-1, 1)] * (width + 1)
+    found = optimize.linprog(-signed.sum(0), A_ub=-signed, b_ub=np.zeros(size), bounds=box)
+    names = [f"x{i}" for i in range(width)]
+    rows = pd.DataFrame(x, columns=names).assign(y=y)
+    formula = "y ~ " + " + ".join(names)
+    if -found.fun > 1e-7:
+        with pytest.raises(ParameterError, match="separation"):
+            study(rows[:5], rows[5:]).glm(formula)
+    else:
+        fitted = study(rows[:5], rows[5:]).glm(formula)
+        rest = y - fitted.predict(rows)
+        assert np.abs(x.T @ rest).max() < 1e-6
 
 
 def test_separation_of_counts():
@@ -249,13 +274,15 @@ FORMULAS = {
     "y ~ I(9 ** 9 ** 9)": "is a number; write it out",
     "y ~ exp(exp(exp(z)))": "has no bound",
     "y ~ log(minus - 100)": "exists for no row|has an argument",
+    "y ~ Intercept": "two columns of the design are named 'Intercept'",
+    "y ~ 0 + Intercept": "two columns of the design are named 'Intercept'",
     "y ~ C(number) + x": "cannot be a category|which is no grouping",
 }
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_formulas_that_are_refused(formula, spy):
-    error = refused(ROWS.assign(number=ROWS["x"] / 3), formula)
+    error = refused(ROWS.assign(number=ROWS["x"] / 3, Intercept=ROWS["z"]), formula)
     assert isinstance(error, ParameterError | RangeError)
     assert any(text in str(error) for text in FORMULAS[formula].split("|")), str(error)
     assert spy.made == []
