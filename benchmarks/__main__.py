@@ -8,7 +8,17 @@ from pathlib import Path
 from benchmarks import cases, peers, prices, runner, summary
 from benchmarks.table import markdown
 
-SERIES = ("clients", "compared", "elements", "features", "parties", "rows")
+SERIES = (
+    "clients",
+    "columns",
+    "compared",
+    "elements",
+    "features",
+    "parties",
+    "patients",
+    "rows",
+    "sites",
+)
 _EPILOG = """\
 `python -m benchmarks table FILE` prints the Markdown table of a run;
 `python -m benchmarks readme FILE...` writes the rows with a target into README.md;

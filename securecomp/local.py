@@ -20,7 +20,8 @@ from securecomp import sums, wire
 from securecomp.carrier import K, T
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.core.fixedpoint import FixedPoint, Limbs, Number
+from securecomp.core.fixedpoint import FixedPoint, Number
+from securecomp.core.limbs import Limbs
 from securecomp.errors import ParameterError
 from securecomp.identity import Identity
 from securecomp.session import Layout
@@ -191,7 +192,7 @@ def secure_sum(
 
     def reader(array: npt.NDArray[Any]) -> Any:
         flat = array.reshape(-1)
-        return lambda: flat if plan.count == 1 else np.array(plan.split(flat, entropy), np.int64)
+        return lambda: flat if plan.count == 1 else plan.cut(flat, entropy)
 
     total = scheme.run(
         carrier,
@@ -200,7 +201,7 @@ def secure_sum(
         receivers,
     )
     carrier.transcript.seconds = time.perf_counter() - start
-    integers = total.tolist() if plan.count == 1 else plan.join(total.tolist())
+    integers = plan.put_together(total).tolist()
     values: npt.NDArray[Any]
     if grid.scale == 1:
         fits = all(abs(v) < 1 << 63 for v in integers)
