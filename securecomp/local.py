@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -103,14 +103,19 @@ class LocalCarrier:
                     name = todo.popleft()
                 except IndexError:  # nothing is left
                     return
-                done[name] = work(name)
+                try:
+                    done[name] = work(name)
+                except BaseException:
+                    todo.clear()  # nobody begins after an error
+                    raise
 
-        running = [self._threads.submit(take) for _ in range(min(cores, len(names)) - 1)]
+        running: list[Future[None]] = []
         try:
+            running += [self._threads.submit(take) for _ in range(min(cores, len(names)) - 1)]
             take()
         finally:
             todo.clear()
-            # Nobody works on after an error, and nobody is waited for who has not begun.
+            # Who has not begun is not waited for.
             running = [task for task in running if not task.cancel()]
             wait(running)
         for task in running:
