@@ -5,17 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.errors import BackendUnavailableError, ParameterError
+from securecomp.errors import ParameterError
 from securecomp.statistics import formulas
 from securecomp.statistics.analysis import Analysis, Grid, Plot
 from securecomp.statistics.designs import INTERCEPT, Design
 from securecomp.statistics.families import FAMILIES
 from securecomp.statistics.fitting import Step
-from securecomp.statistics.results import Run
+from securecomp.statistics.results import Run, data_frame
 from securecomp.statistics.schema import Column, Schema
 from securecomp.statistics.tables import Level, Table
 from securecomp.statistics.tails import check_confidence
@@ -243,16 +242,7 @@ class Regression(Analysis):
             "low": low.tolist(),
             "high": high.tolist(),
         }
-        try:
-            return nw.from_dict(columns, backend=backend).to_native()
-        except ModuleNotFoundError as error:
-            raise BackendUnavailableError(
-                f"{backend} is not installed; pip install {backend}"
-            ) from error
-        except ValueError:
-            raise ParameterError(
-                f'backend is "pandas", "polars" or "pyarrow", not {backend!r}'
-            ) from None
+        return data_frame(columns, backend)
 
     def grids(self) -> list[Grid]:
         """Return the coefficients, ratios, and the fit's figures."""
