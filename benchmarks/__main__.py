@@ -11,7 +11,17 @@ from securecomp.overhead import runs
 from securecomp.overhead.job import chosen
 from securecomp.overhead.runner import failures
 
-SERIES = ("clients", "compared", "elements", "features", "parties", "rows")
+SERIES = (
+    "clients",
+    "columns",
+    "compared",
+    "elements",
+    "features",
+    "parties",
+    "patients",
+    "rows",
+    "sites",
+)
 _EPILOG = """\
 `python -m benchmarks table FILE` prints the Markdown table of a run;
 `python -m benchmarks readme` writes tables, plots and the README's part from results/*.json;

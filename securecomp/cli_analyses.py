@@ -134,6 +134,12 @@ QUESTIONS = (
         lambda s, w, c: s.roc_auc(w[0], w[1], **_chosen(c, "event", "bins")),
     ),
     Question(
+        "glm",
+        "FORMULA",
+        "Regression, such as 'died ~ los + C(type)'; see --family.",
+        lambda s, w, c: s.glm(w[0], c["family"], **_chosen(c, "weights", "offset")),
+    ),
+    Question(
         "kaplan-meier",
         "TIME EVENT",
         "Survival curves; see --times.",
@@ -200,6 +206,15 @@ CHOICES = (
         show_default=True,
         help="Who computes on shares.",
     ),
+    click.option(
+        "--family",
+        type=click.Choice(["logistic", "poisson", "linear"]),
+        default="logistic",
+        show_default=True,
+        help="Family of --glm.",
+    ),
+    click.option("--weights", metavar="COL", help="Column of weights of --glm."),
+    click.option("--offset", metavar="COL", help="Column that --glm adds to its predictor."),
     click.option("--exposed", metavar="LEVEL", callback=_level, help="Level that is exposed."),
     click.option("--event", metavar="LEVEL", callback=_level, help="Level that is the event."),
     click.option(

@@ -242,11 +242,9 @@ def _print(results: list["Result"], analyses: list["Analysis"]) -> None:
             facts = "; ".join(f"{name}: {value}" for name, value in run.from_data.items())
             _say(screen, f"public, taken from the data: {facts}")
     for analysis in analyses:
-        title = analysis.title
         for grid in analysis.grids():
-            _table(
-                screen, f"{title}: {grid.title}" if grid.title else title, grid.header, grid.rows
-            )
+            title = f"{analysis.title}: {grid.title}" if grid.title else analysis.title
+            _table(screen, title, grid.header, grid.rows, named=True)
         for note in analysis.notes():
             _say(screen, note)
 
@@ -256,7 +254,11 @@ def _say(screen: "Console", text: str) -> None:
 
 
 def _table(
-    screen: "Console", title: str, header: Sequence[str], cells: Sequence[Sequence[str]]
+    screen: "Console",
+    title: str,
+    header: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    named: bool = False,
 ) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -264,8 +266,9 @@ def _table(
     # The data are text, not rich's markup; and a title is not folded to its table's width.
     screen.print(Text(title, style="bold"), soft_wrap=True)
     table = Table()
-    for name in header:
-        table.add_column(Text(name), justify="right")
+    for place, name in enumerate(header):
+        # An analysis names its rows in the first column.
+        table.add_column(Text(name), justify="left" if named and place == 0 else "right")
     for row in cells:
         table.add_row(*map(Text, row))
     screen.print(table)

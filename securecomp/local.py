@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,7 +20,8 @@ from securecomp import sums, wire
 from securecomp.carrier import K, T
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.core.fixedpoint import FixedPoint, Limbs, Number
+from securecomp.core.fixedpoint import FixedPoint, Number
+from securecomp.core.limbs import Limbs
 from securecomp.errors import ParameterError
 from securecomp.identity import Identity
 from securecomp.session import Layout
@@ -38,6 +39,7 @@ class Transcript:
         messages: Number of messages between different parties.
         rounds: Number of rounds; messages of one round do not wait for each other.
         seconds: Wall time of all roles together in this process.
+        crossed: The same bytes, by round, party and direction ("out" or "in").
     """
 
     sent: Counter[str] = field(default_factory=Counter)
@@ -45,6 +47,23 @@ class Transcript:
     messages: int = 0
     rounds: int = 1
     seconds: float = 0.0
+    crossed: Counter[tuple[int, str, str]] = field(default_factory=Counter)
+
+    def count(self, sender: str, recipient: str, size: int) -> None:
+        """Count a message of this round."""
+        self.sent[sender] += size
+        self.received[recipient] += size
+        self.crossed[self.rounds, sender, "out"] += size
+        self.crossed[self.rounds, recipient, "in"] += size
+        self.messages += 1
+
+    @property
+    def loads(self) -> list[int]:
+        """For each round, the most bytes that one party sent or received: what its line carries."""
+        found = [0] * self.rounds
+        for (number, _, _), size in self.crossed.items():
+            found[number - 1] = max(found[number - 1], size)
+        return found
 
     @property
     def bytes_sent(self) -> int:
@@ -76,9 +95,7 @@ class LocalCarrier:
         """Count a message and return it. What a party keeps to itself is not counted."""
         if sender != recipient:
             with self._lock:
-                self.transcript.sent[sender] += len(data)
-                self.transcript.received[recipient] += len(data)
-                self.transcript.messages += 1
+                self.transcript.count(sender, recipient, len(data))
         return data
 
     def next_round(self) -> None:
@@ -102,14 +119,19 @@ class LocalCarrier:
                     name = todo.popleft()
                 except IndexError:  # nothing is left
                     return
-                done[name] = work(name)
+                try:
+                    done[name] = work(name)
+                except BaseException:
+                    todo.clear()  # nobody begins after an error
+                    raise
 
-        running = [self._threads.submit(take) for _ in range(min(cores, len(names)) - 1)]
+        running: list[Future[None]] = []
         try:
+            running += [self._threads.submit(take) for _ in range(min(cores, len(names)) - 1)]
             take()
         finally:
             todo.clear()
-            # Nobody works on after an error, and nobody is waited for who has not begun.
+            # Who has not begun is not waited for.
             running = [task for task in running if not task.cancel()]
             wait(running)
         for task in running:
@@ -191,7 +213,7 @@ def secure_sum(
 
     def reader(array: npt.NDArray[Any]) -> Any:
         flat = array.reshape(-1)
-        return lambda: flat if plan.count == 1 else np.array(plan.split(flat, entropy), np.int64)
+        return lambda: flat if plan.count == 1 else plan.cut(flat, entropy)
 
     total = scheme.run(
         carrier,
@@ -200,7 +222,7 @@ def secure_sum(
         receivers,
     )
     carrier.transcript.seconds = time.perf_counter() - start
-    integers = total.tolist() if plan.count == 1 else plan.join(total.tolist())
+    integers = plan.put_together(total).tolist()
     values: npt.NDArray[Any]
     if grid.scale == 1:
         fits = all(abs(v) < 1 << 63 for v in integers)

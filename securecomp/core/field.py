@@ -241,7 +241,8 @@ def matmul(a: Residues, b: Residues, plus: Residues | None = None) -> Residues:
     Args:
         a: Residues, shape (m, k).
         b: Residues, shape (k, n).
-        plus: What to add the product to, in place: residues, shape (m, n), contiguous.
+        plus: What to add the product to, in place: residues, shape (m, n), contiguous, and no part
+            of `a` or `b`.
 
     Raises:
         ParameterError: The shapes do not match.

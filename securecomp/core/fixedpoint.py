@@ -2,11 +2,10 @@
 
 `FixedPoint` maps numbers to integers once, at the edge: value = integer / scale. A decimal grid is
 exact (a value off the grid is refused); a binary grid rounds to nearest, with an error of at most
-half a unit. `Limbs` proves, before anything is sent, that so many terms of such a size add up
-without wrapping, and cuts wider integers into limbs that are summed apart.
+half a unit.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError, RangeError
 
 Integers = npt.NDArray[Any]
@@ -28,9 +26,6 @@ _EXACT = 1 << 53  # float64 holds every integer up to here
 _INT64 = (1 << 63) - 1
 MAX_BITS = 1000
 """The finest binary grid; 2^1000 is still a float64."""
-HIDING_BITS = 40
-"""Each limb's carry is hidden under a uniform number of this many bits."""
-_MIN_WIDTH = 4
 
 
 def is_number(value: object) -> bool:
@@ -321,87 +316,3 @@ def _position(mask: Mask, item: str) -> str:
         f"the {item}" if mask.ndim == 0 else f"{item} " + ", ".join(str(int(i) + 1) for i in first)
     )
     return place + (f" (and {more} more)" if more else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Limbs:
-    """How integers of one size travel through a sum that takes totals up to a limit.
-
-    The proof of headroom: terms x (largest limb) <= limit, whatever the inputs.
-
-    A total that fits is one limb. A wider one is cut in base 2^width, low limb first, and every
-    party adds r 2^width to a limb and takes r from the next, r uniform with HIDING_BITS bits, so
-    that the sums of the limbs show the total and hide how it was carried: the view of the sums is
-    within terms x count x 2^-40 of one that depends on the total alone.
-
-    Attributes:
-        bound: Largest absolute integer of one party.
-        terms: How many parties add.
-        limit: Largest absolute total that the protocol returns exactly.
-        count: Limbs per integer.
-        width: Bits per limb, 0 if there is one.
-    """
-
-    bound: int
-    terms: int
-    limit: int
-    count: int
-    width: int
-
-    @classmethod
-    def plan(cls, bound: int, terms: int, limit: int) -> "Limbs":
-        """Choose the limbs.
-
-        Raises:
-            RangeError: The protocol's limit leaves no room for this many terms.
-        """
-        if bound * terms <= limit:
-            return cls(bound, terms, limit, 1, 0)
-        # Largest limb: 2^(width + hiding) + 2^hiding + 2^width <= 2^(width + hiding + 1).
-        width = (limit // terms).bit_length() - 2 - HIDING_BITS
-        if width < _MIN_WIDTH:
-            raise RangeError(
-                f"{terms} parties with values up to {bound} do not fit a total of {limit}, not "
-                "even in limbs; use a smaller bound or fewer parties"
-            )
-        return cls(bound, terms, limit, -(-(bound.bit_length() + 1) // width), width)
-
-    @property
-    def largest(self) -> int:
-        """The largest absolute limb."""
-        return self.bound if self.count == 1 else 1 << (self.width + HIDING_BITS + 1)
-
-    def split(self, values: Iterable[int], entropy: Entropy) -> list[int]:
-        """Cut integers into limbs, `count` of each, low limb first.
-
-        Raises:
-            RangeError: A value is beyond `bound`.
-        """
-        limbs: list[int] = []
-        for value in map(int, values):
-            if abs(value) > self.bound:
-                raise RangeError(f"a value is beyond the bound {self.bound} that was agreed")
-            carry = 0
-            for _ in range(self.count - 1):
-                random = int.from_bytes(entropy(HIDING_BITS // 8), "little")
-                limbs.append(value % (1 << self.width) + (random << self.width) - carry)
-                value >>= self.width
-                carry = random
-            limbs.append(value - carry)
-        return limbs
-
-    def join(self, totals: Sequence[int]) -> list[int]:
-        """Put summed limbs together.
-
-        Raises:
-            ParameterError: Not whole integers' limbs.
-        """
-        if len(totals) % self.count:
-            raise ParameterError(f"{len(totals)} limbs, where {self.count} make an integer")
-        joined = []
-        for start in range(0, len(totals), self.count):
-            value = 0
-            for limb in reversed(totals[start : start + self.count]):
-                value = (value << self.width) + int(limb)
-            joined.append(value)
-        return joined

@@ -189,8 +189,6 @@ class Uniform(_Keystreams):
 
     def words(self, size: int, index: int) -> Words:
         """Return block `index`, at most BLOCK_WORDS words; good until the next call."""
-        if size > BLOCK_WORDS:
-            raise ParameterError(f"a block has at most {BLOCK_WORDS} words")
         return self._draw(self._ciphers[0], 8 * size, index)
 
     def fill(self, block: Residues, index: int, modulus: int) -> None:

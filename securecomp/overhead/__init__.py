@@ -24,7 +24,8 @@ compared with), and either `failure`, a sentence, or:
 - `sizes`: name to number; `note`; `runs`: how many samples; `error`: numeric, against plaintext;
 - `peak_memory`: bytes above what was held before, None where the system does not say;
 - `bytes_per_party` (by the party that sends most), `bytes_total`, `rounds`, `messages`,
-  `bytes_by_role` (role to the bytes by the party of it that sends most), where something is sent;
+  `bytes_by_role` (role to the bytes by the party of it that sends most), `bytes_on_line` (the
+  busiest line's, one direction, summed over rounds; or None), where something is sent;
 - `plain`, `setup` (None without), `online`, `secure` (set-up and online): seconds, each a spread;
 - `parts`: role to the seconds of one party of it, of the online time; `decode`: the same of a
   receiver's reading, or None. Sums and shares: CPU seconds of the median party's thread;
@@ -35,7 +36,8 @@ compared with), and either `failure`, a sentence, or:
 
 A spread is `median`, `q1`, `q3`, `low`, `high`: quartiles, and the median's 95 % bootstrap interval
 (`low` and `high` are None with fewer than six samples). Runs of earlier versions have no `low`,
-`high`, `parts`, `decode`, `bytes_by_role`, `samples`, `scheme`, `family`, `skipped` and `claims`.
+`high`, `parts`, `decode`, `bytes_by_role`, `bytes_on_line`, `samples`, `scheme`, `family`,
+`skipped` and `claims`.
 """
 
 from securecomp.overhead.job import Case, Cost, Job, Target, WrongResultError

@@ -167,7 +167,7 @@ def _together(p: Parties) -> Job:
     def cost(answer: Answer) -> Cost:
         sent, received = answer.sent, answer.received
         roles = {"client": sent, "server": received}
-        return Cost(max(sent, received), sent + received, 2, 2, roles)
+        return Cost(max(sent, received), sent + received, 2, 2, roles, sent + received)
 
     both = p.job(lambda: ask(p), lambda answer: answer.values, cost)
     return replace(both, parts=lambda _, answer: answer.seconds)

@@ -42,6 +42,8 @@ class Cost:
         rounds: Rounds.
         messages: Messages.
         bytes_by_role: For each role, the bytes by the party of it that sends most.
+        bytes_on_line: What the busiest party's line carries in one direction, of each round the
+            busiest, added up; None if nobody counted it.
     """
 
     bytes_per_party: int
@@ -49,6 +51,7 @@ class Cost:
     rounds: int
     messages: int
     bytes_by_role: Mapping[str, int] = field(default_factory=dict)
+    bytes_on_line: int | None = None
 
     @classmethod
     def of(cls, transcript: Transcript, sites: Collection[str] = ()) -> "Cost":
@@ -68,6 +71,7 @@ class Cost:
             transcript.rounds,
             transcript.messages,
             roles,
+            sum(transcript.loads),
         )
 
 

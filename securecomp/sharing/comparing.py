@@ -24,7 +24,7 @@ from itertools import accumulate
 import numpy as np
 
 from securecomp.carrier import T
-from securecomp.core import bits, buffers, field, kernels
+from securecomp.core import bitkernels, bits, buffers, field, kernels
 from securecomp.core.bits import Words
 from securecomp.core.field import Residues
 from securecomp.sharing import dealing
@@ -63,7 +63,9 @@ class Opened:
         rows = -(-(high - low) // 2)
         less, same = (_rows(rows, self.bits.shape[1]) for _ in range(2))
         products = self.products[low // 2 :][:pairs]
-        bits.leaves(self.bits[low:high], products, self.slices[low:high], self.first, less, same)
+        bitkernels.leaves(
+            self.bits[low:high], products, self.slices[low:high], self.first, less, same
+        )
         return less, same
 
 
@@ -117,7 +119,7 @@ def both(run: Lockstep, x: Slices, y: Slices) -> Slices:
     def product(party: int, shown: Words) -> Words:
         _, b, c = parts[party]
         out = buffers.residues(size)
-        bits.join_gates(shown[:size], shown[size:], x[party].reshape(-1), b, c, out)
+        bitkernels.join_gates(shown[:size], shown[size:], x[party].reshape(-1), b, c, out)
         return out.reshape(shape)
 
     return run.open(2 * size, share, product, 64)
@@ -150,7 +152,7 @@ def _level(
             if n:
                 x, y, _ = parts[party]
                 x, y = x.reshape(n, width), y.reshape(2 * n, width)
-                bits.hide_pairs(less, same, x, y, out[end - 3 * n : end])
+                bitkernels.hide_pairs(less, same, x, y, out[end - 3 * n : end])
         return out.reshape(-1)
 
     def join(party: int, shown: Words) -> list[Range]:
@@ -162,7 +164,7 @@ def _level(
                 continue
             _, y, z = (v.reshape(-1, width) if width else v.reshape(2 * n, 0) for v in parts[party])
             new = _rows(len(less) - n, width), _rows(len(less) - n, width)
-            bits.join_pairs(less, same, rows[end - 3 * n : end], y, z, *new)
+            bitkernels.join_pairs(less, same, rows[end - 3 * n : end], y, z, *new)
             made.append(new)
         return made
 
@@ -196,7 +198,7 @@ def to_field(
 
     def unmasked(party: int, shown: Words) -> Residues:
         out = buffers.residues(size)
-        bits.unmask(shown, parts[party][0], party == 0, out)
+        bitkernels.unmask(shown, parts[party][0], party == 0, out)
         return then(party, [out[64 * width * row :][:count] for row in range(rows)])
 
     return run.open(rows * width, share, unmasked, 64)

@@ -28,12 +28,13 @@ from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
 from securecomp.errors import LocalProtocolError, ParameterError, ThresholdError
 from securecomp.identity import Identity
-from securecomp.journal import Journal, MemoryJournal
+from securecomp.journal import Journal
 from securecomp.session import ID_BYTES
 from securecomp.sharing import dealing
 from securecomp.sharing.dealing import Kind, Part, Shape
 from securecomp.sharing.speaking import (
     Computing,
+    Member,
     Said,
     Seed,
     Speaker,
@@ -46,24 +47,15 @@ PROTOCOL = "sharing/computing/1"
 DEALER = "dealer"
 
 
-class Party(Speaker):
+class Party(Member):
     """One computing party: its identity and its part of the correlations."""
 
-    def __init__(
-        self,
-        computing: Computing,
-        name: str,
-        identity: Identity,
-        *,
-        journal: Journal | None = None,
-        entropy: Entropy = entropy_.system,
-    ) -> None:
-        super().__init__(computing, name, identity, entropy)
-        # Correlations of a session are never used by two processes, also after a crash.
-        (journal or MemoryJournal()).spend(f"computing {computing.id.hex()} as {name}")
-        self.index = computing.names.index(name)
-        self.is_last = self.index == len(computing.names) - 1
-        self._part: Part | None = None
+    _part: Part | None = None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether this is the party that corrections are for."""
+        return self.index == len(self._computing.names) - 1
 
     def seeded(self, seed: bytes) -> None:
         """Take the dealer's seed."""

@@ -16,12 +16,13 @@ from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
 from securecomp.errors import ParameterError
 from securecomp.identity import Identity
-from securecomp.journal import Journal, MemoryJournal
+from securecomp.journal import Journal
 from securecomp.session import ID_BYTES
 from securecomp.sharing.computing import Lockstep
 from securecomp.sharing.engine import Value
 from securecomp.sharing.speaking import (
     Computing,
+    Member,
     Said,
     Seed,
     Speaker,
@@ -42,7 +43,7 @@ Local = Callable[[int], Part]
 """Gives what a party, by its index, makes of its own shares."""
 
 
-class Holder(Speaker):
+class Holder(Member):
     """One of three parties, with its own key and its next neighbour's."""
 
     def __init__(
@@ -54,10 +55,7 @@ class Holder(Speaker):
         journal: Journal | None = None,
         entropy: Entropy = entropy_.system,
     ) -> None:
-        super().__init__(computing, name, identity, entropy)
-        # Streams of a session are never used by two processes, also after a crash.
-        (journal or MemoryJournal()).spend(f"computing {computing.id.hex()} as {name}")
-        self.index = computing.names.index(name)
+        super().__init__(computing, name, identity, journal=journal, entropy=entropy)
         self._seed = entropy(prg.SEED_BYTES)
         self._keys: tuple[bytes, bytes] | None = None
 

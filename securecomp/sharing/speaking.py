@@ -10,11 +10,13 @@ from typing import ClassVar
 
 from securecomp import identity as identity_
 from securecomp import wire
+from securecomp.core import entropy as entropy_
 from securecomp.core import field, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
 from securecomp.errors import DecodeError, ParameterError, RangeError, RemoteProtocolError
 from securecomp.identity import Identity
+from securecomp.journal import Journal, MemoryJournal
 from securecomp.roles import Role, State
 from securecomp.session import Conversation
 
@@ -177,6 +179,28 @@ class Speaker(Role):
         if len(message.seed) != prg.SEED_BYTES or len(payload):
             raise RemoteProtocolError(sender, f"its seed has not {prg.SEED_BYTES} bytes")
         return message.seed
+
+
+class Member(Speaker):
+    """A speaker that computes. It takes a session up once, also after a crash.
+
+    Attributes:
+        index: Its place among the parties.
+    """
+
+    def __init__(
+        self,
+        computing: Computing,
+        name: str,
+        identity: Identity,
+        *,
+        journal: Journal | None = None,
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        super().__init__(computing, name, identity, entropy)
+        # One-time randomness of a session is never used by two processes.
+        (journal or MemoryJournal()).spend(f"computing {computing.id.hex()} as {name}")
+        self.index = computing.names.index(name)
 
 
 def vector_body(vector: Residues, bits: int) -> wire.Bytes:

@@ -3,7 +3,7 @@
 An analysis may need several sums, one after the other; they are counted together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from securecomp import sums
 from securecomp.carrier import Carrier
-from securecomp.core.fixedpoint import Limbs
+from securecomp.core.fixedpoint import Integers
+from securecomp.core.limbs import Limbs
 from securecomp.errors import RangeError
 from securecomp.session import Layout
 
@@ -24,12 +25,12 @@ class Block:
     Attributes:
         labels: Name of each integer; what is opened is their totals.
         bound: Largest absolute integer of one site. Public.
-        parts: Site name to its integers.
+        parts: Site name to its integers: a list, or int64.
     """
 
     labels: Sequence[str]
     bound: int
-    parts: Mapping[str, Sequence[int]]
+    parts: Mapping[str, Sequence[int] | Integers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Reals:
             RangeError: A number is not finite or beyond the bound; it names the site.
         """
         limit = int(np.ldexp(self.bound, self.bits)) + 1
-        parts: dict[str, list[int]] = {}
+        parts: dict[str, Integers] = {}
         for site, values in self.parts.items():
             flat = np.asarray(values, np.float64).reshape(-1)
             if not np.isfinite(flat).all() or (flat.size and np.abs(flat).max() > self.bound):
@@ -63,8 +64,10 @@ class Reals:
                     f"{site}: what it computed is not finite, or beyond the agreed bounds; check "
                     "the columns' bounds"
                 )
+            scaled = np.rint(np.ldexp(flat, self.bits))
             # Doubles: beyond 2^53 they are integers already, and int() is exact.
-            parts[site] = [int(v) for v in np.rint(np.ldexp(flat, self.bits)).tolist()]
+            wide = limit >= 1 << 62
+            parts[site] = _integers(map(int, scaled.tolist())) if wide else scaled.astype(np.int64)
         return Block(self.labels, limit, parts)
 
 
@@ -112,10 +115,10 @@ class Adder:
 
         def vector(site: str) -> npt.NDArray[np.int64]:
             limbs = [
-                plan.split(block.parts[site], entropy)
+                plan.cut(_integers(block.parts[site]), entropy)
                 for block, plan in zip(integers, plans, strict=True)
             ]
-            return np.fromiter((limb for part in limbs for limb in part), np.int64, len(labels))
+            return np.concatenate([*limbs, np.zeros(0, np.int64)])
 
         if self.count:  # this sum waits for the one before
             self._carrier.next_round()
@@ -125,14 +128,27 @@ class Adder:
             Layout(len(labels), max(plan.largest for plan in plans), tuple(labels)),
             {site: lambda site=site: vector(site) for site in self.sites},  # type: ignore[misc]
             receivers,
-        ).tolist()
+        )
         found: list[Any] = []
         for asked, plan in zip(blocks, plans, strict=True):
             size = len(asked.labels) * plan.count
-            joined, total = plan.join(total[:size]), total[size:]
-            if isinstance(asked, Reals):
+            joined, total = plan.put_together(total[:size]), total[size:]
+            if isinstance(asked, Block):
+                found.append(joined.tolist())
+            elif joined.dtype == object:
                 # Integers of any size: scaled down exactly, then rounded once.
                 found.append(np.array([v / (1 << asked.bits) for v in joined], np.float64))
             else:
-                found.append(joined)
+                found.append(np.ldexp(joined.astype(np.float64), -asked.bits))
         return found
+
+
+def _integers(values: Iterable[int] | Integers) -> Integers:
+    """Return an array: int64, or Python ints where one is wider."""
+    if isinstance(values, np.ndarray):
+        return values
+    plain = [int(v) for v in values]
+    narrow = all(-(1 << 63) <= v < 1 << 63 for v in plain)
+    array = np.empty(len(plain), np.int64 if narrow else object)
+    array[:] = plain
+    return array

@@ -2,8 +2,9 @@
 
 from securecomp.statistics.classical import Classical
 from securecomp.statistics.lifetimes import Lifetimes
+from securecomp.statistics.models import Models
 from securecomp.statistics.onshares import OnShares
 
 
-class Analyses(Classical, Lifetimes, OnShares):
+class Analyses(Classical, Lifetimes, Models, OnShares):
     """The analyses of a study; `Study` inherits them."""

@@ -13,8 +13,9 @@ from securecomp.errors import ParameterError
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import group_codes
 from securecomp.statistics.powersums import power_sums
+from securecomp.statistics.reading import Mask
 from securecomp.statistics.schema import MAX_ROWS, Schema
-from securecomp.statistics.tables import Level, Mask, Table
+from securecomp.statistics.tables import Level, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from securecomp.core.fixedpoint import FixedPoint
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.measures import Bins, Measure, PowerSum, Tally, positions
+from securecomp.statistics.reading import Mask
 from securecomp.statistics.schema import Schema
-from securecomp.statistics.tables import Mask, Table, check_column
+from securecomp.statistics.tables import Table, check_column
 
 Totals = Mapping[Measure, list[int]]
 Row = dict[str, Any]

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
-from securecomp.core.fixedpoint import HIDING_BITS
+from securecomp.core.limbs import HIDING_BITS
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.adding import Block
 from securecomp.statistics.analysis import Analysis, Grid

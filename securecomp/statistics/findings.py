@@ -21,7 +21,8 @@ from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics import units
 from securecomp.statistics.entries import Entry
 from securecomp.statistics.measures import positions
-from securecomp.statistics.tables import Mask, Table
+from securecomp.statistics.reading import Mask
+from securecomp.statistics.tables import Table
 
 _DIGITS = ("-1", "-7", "-8", "-9", "-77", "-88", "-99", "-999", "-9999", "77", "88", "99", "777")
 SUSPECTS = (*map(int, _DIGITS), 888, 999, 7777, 8888, 9999, 99999)

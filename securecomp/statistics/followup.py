@@ -18,8 +18,9 @@ from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import group_codes, kept_rows
+from securecomp.statistics.reading import Mask
 from securecomp.statistics.schema import Schema
-from securecomp.statistics.tables import Mask, Table
+from securecomp.statistics.tables import Table
 
 MAX_TIMES = 100_000
 DEFAULT_BOUND = 1000

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.powersums import power_sums
+from securecomp.statistics.reading import Mask
 from securecomp.statistics.schema import MAX_ROWS, Schema
-from securecomp.statistics.tables import Level, Mask, Table
+from securecomp.statistics.tables import Level, Table
 
 Missing = Literal["error", "drop"]
 

@@ -115,6 +115,16 @@ class Schema:
             self._levels[column] = levels
         return self._levels[column]
 
+    def is_text(self, column: str) -> bool:
+        """Return whether a column is categorical by itself: text at a site, or declared as text.
+
+        Raises:
+            ParameterError: The column is missing at a site.
+        """
+        declared = self.declared.get(column, Column()).levels or ()
+        found = [table.is_text(column) for table in self.tables]
+        return any(found) or any(isinstance(level, str) for level in declared)
+
     def _agree_grid(self, column: str) -> FixedPoint:
         declared = self.declared.get(column, Column())
         bound, decimals, bits = declared.bound, declared.decimals, declared.bits

@@ -22,8 +22,9 @@ from securecomp.statistics.analysis import Analysis, Grid
 from securecomp.statistics.hidden import Engine, check_engine, computation, padded_rows
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import kept_rows
+from securecomp.statistics.reading import Mask
 from securecomp.statistics.results import Run
-from securecomp.statistics.tables import Mask, check_column
+from securecomp.statistics.tables import check_column
 
 _BITS = 20
 _ROOM = 1 << 18  # of the sum of the weights' bounds: 2^58 units, which can be truncated

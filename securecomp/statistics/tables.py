@@ -4,8 +4,6 @@ Data frames of pandas, polars and pyarrow come in through narwhals. Nothing here
 Errors name site, column and row, never a value. A row is counted from 1, without a header.
 """
 
-import re
-import unicodedata
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -18,9 +16,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from securecomp.errors import ParameterError
+from securecomp.statistics.reading import (
+    COMMA,
+    NO_CODES,
+    NOT_A_NUMBER,
+    Codes,
+    Mask,
+    as_number,
+    comparable,
+    is_missing,
+    is_number,
+)
 
 Level = str | int | bool
-Mask = npt.NDArray[np.bool_]
 
 
 def check_column(what: str, name: Any) -> None:
@@ -111,15 +119,17 @@ class Table:
         except (ValueError, nw.exceptions.NarwhalsError) as error:
             raise ParameterError(f"{self.source}: {error}") from None
         self.rows: int = self._frame.shape[0]
-        self._codes = {name: _Codes(codes) for name, codes in (missing or {}).items()}
+        self._codes = {name: Codes(codes) for name, codes in (missing or {}).items()}
         self._optional = set(optional) - set(self._frame.columns)
+        self._places = {name: i for i, name in enumerate(self._frame.columns)}
         self._numbers: dict[str, Numbers] = {}
         self._categories: dict[str, Categories] = {}
+        self._text: dict[str, bool] = {}
 
     @property
     def columns(self) -> list[str]:
         """The columns' names."""
-        return list(self._frame.columns)
+        return list(self._places)
 
     def where(self, column: str) -> str:
         """Return the words that name a column of this site in an error."""
@@ -145,6 +155,23 @@ class Table:
             self._categories[column] = self._read_categories(column)
         return self._categories[column]
 
+    def is_text(self, column: str) -> bool:
+        """Return whether a column is text, or categories by its type.
+
+        Raises:
+            ParameterError: There is no such column.
+        """
+        if column not in self._text:
+            series = self._series(column)
+            dtype = series.dtype
+            self._text[column] = bool(
+                dtype == nw.String
+                or dtype == nw.Enum
+                or dtype == nw.Categorical
+                or (dtype == nw.Object and any(isinstance(c, str) for c in series.to_list()))
+            )
+        return self._text[column]
+
     def missing(self, column: str, numeric: bool) -> Mask:
         """Return where a column has no value."""
         if numeric:
@@ -156,12 +183,12 @@ class Table:
         series = self._series(column)
         if series.dtype.is_numeric() or series.dtype == nw.Boolean:
             return np.zeros(self.rows, bool)
-        return np.array([v is _NOT_A_NUMBER for v in self._as_numbers(column, series)], bool)
+        return np.array([v is NOT_A_NUMBER for v in self._as_numbers(column, series)], bool)
 
     def has_dates(self, column: str) -> bool:
         """Whether a column is one of dates or times."""
         series = self._series(column)
-        cells = (c for c in series.to_list() if not _is_missing(c))
+        cells = (c for c in series.to_list() if not is_missing(c))
         return bool(series.dtype.is_temporal()) or isinstance(next(cells, None), date)
 
     def keys(self, columns: Sequence[str]) -> list[Hashable]:
@@ -169,24 +196,24 @@ class Table:
 
         Texts are compared without the white space around them, and numbers as they are written.
         """
-        found = [[_key(cell) for cell in cells] for cells in self._cells(columns)]
+        found = [[comparable(cell) for cell in cells] for cells in self._cells(columns)]
         return [None if None in key else key for key in zip(*found, strict=True)]
 
     def cells(self, columns: Sequence[str]) -> list[Hashable]:
         """Return what some columns have in each row, together."""
-        return [tuple(map(_key, row)) for row in zip(*self._cells(columns), strict=True)]
+        return [tuple(map(comparable, row)) for row in zip(*self._cells(columns), strict=True)]
 
     def _cells(self, columns: Sequence[str]) -> list[list[Any]]:
         found = []
         for column in columns:
-            codes = self._codes.get(column, _NO_CODES)
+            codes = self._codes.get(column, NO_CODES)
             cells = self._series(column).to_list()
-            found.append([None if _is_missing(c) or c in codes else c for c in cells])
+            found.append([None if is_missing(c) or c in codes else c for c in cells])
         return found
 
     def _series(self, column: str) -> Any:
-        if column not in self._frame.columns:
-            known = ", ".join(map(_listed, self._frame.columns[:20])) or "none"
+        if column not in self._places:
+            known = ", ".join(map(_listed, self.columns[:20])) or "none"
             raise ParameterError(f"{self.source}: there is no column {column!r}; it has: {known}")
         return self._frame.get_column(column)
 
@@ -194,7 +221,7 @@ class Table:
         if column in self._optional:
             return Numbers(np.zeros(self.rows, np.int64), np.ones(self.rows, bool))
         found = self._read_all_numbers(column)
-        codes = self._codes.get(column, _NO_CODES)
+        codes = self._codes.get(column, NO_CODES)
         if not codes.numbers or found.values.dtype.kind == "b":
             return found
         empty = found.missing | codes.among(found.values)
@@ -223,16 +250,16 @@ class Table:
         return self._from_cells(column, self._as_numbers(column, series), series)
 
     def _as_numbers(self, column: str, series: Any) -> list[Any]:
-        """Return cells: numbers, None for empty ones, and `_NOT_A_NUMBER`.
+        """Return cells: numbers, None for empty ones, and `NOT_A_NUMBER`.
 
         Where a text means that a cell is empty, the others of its column are read as numbers: a
         file's column with a dot for an empty cell is all texts.
         """
-        codes = self._codes.get(column, _NO_CODES)
-        return [_as_number(cell, codes) for cell in series.to_list()]
+        codes = self._codes.get(column, NO_CODES)
+        return [as_number(cell, codes) for cell in series.to_list()]
 
     def _from_cells(self, column: str, cells: Sequence[Any], series: Any) -> Numbers:
-        missing = np.array([_is_missing(cell) for cell in cells], bool)
+        missing = np.array([is_missing(cell) for cell in cells], bool)
         values = np.empty(len(cells), object)
         for row, cell in enumerate(cells):
             if missing[row]:
@@ -240,7 +267,7 @@ class Table:
             elif isinstance(cell, int | float | Decimal | np.number | np.bool_):
                 values[row] = cell
             else:
-                codes = self._codes.get(column, _NO_CODES)
+                codes = self._codes.get(column, NO_CODES)
                 given = [None if cell in codes else cell for cell in series.to_list()]
                 raise self._not_a_number(column, given, row)
         return Numbers(values, missing)
@@ -250,9 +277,9 @@ class Table:
         if isinstance(cells[row], str):
             # In a file's column one text makes text of all cells: name the one that did.
             texts = [cell if isinstance(cell, str) else "" for cell in cells]
-            row = next((i for i, t in enumerate(texts) if t and not _is_number(t)), row)
+            row = next((i for i, t in enumerate(texts) if t and not is_number(t)), row)
             kind = "text"
-            if _COMMA.fullmatch(texts[row].strip()):
+            if COMMA.fullmatch(texts[row].strip()):
                 hint = "; if a comma is the decimal mark, say so with --decimal-comma"
         return ParameterError(
             f"{self.where(column)}: row {row + 1} is {kind} and not a number; correct it, or leave "
@@ -262,7 +289,7 @@ class Table:
     def _read_categories(self, column: str) -> Categories:
         if column in self._optional:
             return Categories((), np.full(self.rows, -1, np.int64), None)
-        mean_missing = self._codes.get(column, _NO_CODES)
+        mean_missing = self._codes.get(column, NO_CODES)
         series = self._series(column)
         dtype = series.dtype
         declared: tuple[Level, ...] | None = None
@@ -286,7 +313,7 @@ class Table:
         first = np.zeros(len(index), np.int64)
         first[codes[::-1]] = np.arange(self.rows)[::-1]  # the first row of each value stays
         for code, cell in enumerate(encoded.dictionary.to_pylist()):
-            if not _is_missing(cell) and cell not in mean_missing:
+            if not is_missing(cell) and cell not in mean_missing:
                 level = self._level(column, int(first[code]), cell)
                 index[code] = positions.setdefault(level, len(positions))
         return Categories(tuple(positions), index[codes], declared)
@@ -304,84 +331,5 @@ class Table:
         )
 
 
-class _Codes:
-    """Texts and numbers that mean that there is no value."""
-
-    def __init__(self, codes: Sequence[str | int | float]) -> None:
-        self.texts = {str(code).strip() for code in codes}
-        self.numbers = [
-            Decimal(str(code)) for code in codes if _NUMBER.fullmatch(str(code).strip())
-        ]
-
-    def __contains__(self, cell: Any) -> bool:
-        if isinstance(cell, str):
-            return cell.strip() in self.texts
-        if isinstance(cell, int | float | Decimal | np.number) and not isinstance(cell, bool):
-            return any(cell == _alike(code, cell) for code in self.numbers)
-        return False
-
-    def among(self, values: npt.NDArray[Any]) -> Mask:
-        """Return which of some numbers are such codes."""
-        if values.dtype == object:
-            return np.array([value in self for value in values], bool)
-        found = np.zeros(len(values), bool)
-        for code in self.numbers:
-            found |= values == (int(code) if code == int(code) else float(code))
-        return found
-
-
-def _alike(code: Decimal, cell: Any) -> Any:
-    """Return a code as a number of a cell's kind: 0.1 is one float, and another decimal."""
-    return code if isinstance(cell, Decimal) or code == int(code) else float(code)
-
-
-_NO_CODES = _Codes(())
-
-
-class _NotANumber:
-    """Stands for a cell that is neither a number nor empty."""
-
-
-_NOT_A_NUMBER = _NotANumber()
-
-
-def _as_number(cell: Any, codes: _Codes) -> Any:
-    if _is_missing(cell) or cell in codes:
-        return None
-    if isinstance(cell, str) and codes.texts and _NUMBER.fullmatch(cell.strip()):
-        return Decimal(cell.strip())
-    number = isinstance(cell, int | float | Decimal | np.number | np.bool_)
-    return cell if number else _NOT_A_NUMBER
-
-
-def _key(cell: Any) -> Hashable:
-    """Return a cell so that what people take for the same is equal."""
-    if isinstance(cell, str):
-        return unicodedata.normalize("NFC", cell).strip() or None
-    if isinstance(cell, float | np.floating) and float(cell).is_integer():
-        return str(int(cell))
-    return None if cell is None else str(cell)
-
-
 def _listed(name: Any) -> str:
     return str(name) if str(name) == str(name).strip() else repr(name)
-
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_COMMA = re.compile(r"[+-]?\d+,\d+")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_missing(cell: Any) -> bool:
-    if type(cell).__name__ in ("NAType", "NaTType"):  # pandas', which may not be installed
-        return True
-    if isinstance(cell, Decimal):
-        return cell.is_nan()  # a signalling NaN cannot be compared
-    return cell is None or (isinstance(cell, float | np.floating) and cell != cell)

@@ -153,6 +153,8 @@ WIDER = """los,age,ward,died,drug,risk,name
         (["--mantel-haenszel", "drug", "died", "--strata", "ward"], "odds ratio"),
         (["--roc-auc", "risk", "died", "--bins", "10"], "AUC"),
         (["--distinct", "name", "--expected", "100"], "distinct"),
+        (["--glm", "died ~ age"], "regression"),
+        (["--glm", "los ~ age + C(ward)", "--family", "linear"], "regression"),
         (["--kaplan-meier", "los", "died"], "survival"),
         (["--kaplan-meier", "los", "died", "--by", "drug", "--times", "0:35:5"], "survival"),
         (["--logrank", "los", "died", "drug"], "chi"),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from securecomp.core import bits, field, kernels
+from securecomp.core import bitkernels, bits, field, kernels
 
 P = field.MODULUS
 SIZES = [0, 1, 2, 31, 63, 64, 65, 127, 128, 129, 200, 1000]
@@ -62,9 +62,9 @@ def test_spread_of_fewer_than_the_words_have():
 
 
 @given(st.lists(st.integers(0, 1), max_size=300))
-def test_gather_and_spread_are_inverse(chosen):
+def test_slices_and_spread_are_inverse(chosen):
     values = np.array(chosen, np.uint64)
-    row = bits.gather(values)
+    row = bits.slices(values, 1)[0]
     assert row.shape == (bits.words(len(chosen)),)
     assert bits.spread(row, len(chosen)).tolist() == chosen
     assert not np.any(row & ~bits.tail(len(chosen)))
@@ -151,7 +151,7 @@ def test_leaves_compare_pairs_of_bits(rows, width, random_residues):
     )
     for party, (mine, both) in enumerate(shares):
         made = np.empty((2, ranges, width), np.uint64)
-        bits.leaves(mine, both, c, party == 0, *made)
+        bitkernels.leaves(mine, both, c, party == 0, *made)
         less ^= made[0]
         same ^= made[1]
     below, equal = ~c & r, ~(c ^ r)
@@ -179,12 +179,12 @@ def test_neighbours_combine(rows, width, random_residues):
     opened = np.zeros((rows // 2 * 3, width), np.uint64)
     for ls, ss, xs, ys, _ in shares:
         hidden = np.empty_like(opened)
-        bits.hide_pairs(ls, ss, xs, ys, hidden)
+        bitkernels.hide_pairs(ls, ss, xs, ys, hidden)
         opened ^= hidden
     joined = np.zeros((2, -(-rows // 2), width), np.uint64)
     for ls, ss, _, ys, zs in shares:
         made = np.empty_like(joined)
-        bits.join_pairs(ls, ss, opened, ys, zs, *made)
+        bitkernels.join_pairs(ls, ss, opened, ys, zs, *made)
         joined ^= made
     even = rows // 2 * 2
     want_less = less[1:even:2] ^ (same[1:even:2] & less[0:even:2])
@@ -200,7 +200,7 @@ def test_gates_are_products_of_bits(random_residues):
     shares = zip(*(shared(random_residues, *named) for named in vectors), strict=True)
     for xs, bs, cs in shares:
         made = np.empty(9, np.uint64)
-        bits.join_gates(x ^ a, y ^ b, xs, bs, cs, made)
+        bitkernels.join_gates(x ^ a, y ^ b, xs, bs, cs, made)
         total ^= made
     assert np.array_equal(total, x & y)
 
@@ -212,7 +212,7 @@ def test_unmasked_bits_are_in_the_field(count, random_residues):
     flip = bits.spread(shown, count).astype(object)
     for first in (True, False):
         out = np.empty(count, np.uint64)
-        bits.unmask(shown, b, first, out)
+        bitkernels.unmask(shown, b, first, out)
         want = flip * (int(first) - b.astype(object)) + (1 - flip) * b.astype(object)
         assert out.tolist() == (want % P).tolist()
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from securecomp.core.field import LIMIT
-from securecomp.core.fixedpoint import HIDING_BITS, Limbs
+from securecomp.core.limbs import HIDING_BITS, Limbs
 from securecomp.errors import ParameterError, RangeError
 
 
@@ -244,3 +244,43 @@ class TestHiding:
                 for shift in (0, 16, 32):
                     counts = np.bincount([(m >> shift) & 255 for m in masks], minlength=256)
                     assert stats.chisquare(counts).pvalue > 1e-4
+
+
+class TestManyAtOnce:
+    """`cut` and `put_together` are `split` and `join` on arrays."""
+
+    @pytest.mark.parametrize("plan", [p for p in PLANS if p.largest < 2**63], ids=repr)
+    def test_the_same_limbs_from_the_same_stream(self, plan, replay):
+        values = extremes(plan)
+        array = np.empty(len(values), np.int64 if plan.bound < 2**63 else object)
+        array[:] = values
+        limbs = plan.cut(array, replay("limbs"))
+        assert limbs.dtype == np.int64
+        assert limbs.tolist() == plan.split(values, replay("limbs"))
+        assert plan.put_together(limbs).tolist() == values
+        totals = plan.terms * limbs
+        assert plan.put_together(totals).tolist() == [plan.terms * v for v in values]
+
+    def test_narrow_integers_under_a_wide_bound(self, replay):
+        plan = Limbs.plan(2**200, 3, LIMIT)
+        values = [0, 1, -1, 2**62, -(2**63), 2**63 - 1, -5]
+        limbs = plan.cut(np.array(values, np.int64), replay("wide"))
+        assert limbs.tolist() == plan.split(values, replay("wide"))
+        assert plan.put_together(limbs).tolist() == values
+
+    @pytest.mark.parametrize("plan", [Limbs.plan(98, 3, LIMIT), Limbs.plan(2**70 - 1, 3, LIMIT)])
+    def test_a_value_beyond_the_bound(self, plan):
+        for value in (plan.bound + 1, -plan.bound - 1):
+            with pytest.raises(RangeError, match="beyond the bound"):
+                plan.cut(np.array([0, value], object), zeros)
+
+    def test_limbs_that_have_no_room_or_are_not_whole(self):
+        with pytest.raises(RangeError, match="do not fit 64 bits"):
+            Limbs.plan(2**100, 1, 2**90).cut(np.zeros(1, np.int64), zeros)
+        with pytest.raises(ParameterError, match="limbs"):
+            Limbs.plan(2**70, 3, LIMIT).put_together(np.zeros(3, np.int64))
+
+    def test_nothing_gives_nothing(self):
+        plan = Limbs.plan(2**70, 3, LIMIT)
+        assert plan.cut(np.zeros(0, np.int64), zeros).tolist() == []
+        assert plan.put_together(np.zeros(0, np.int64)).tolist() == []

@@ -80,5 +80,5 @@ def test_bytes_by_the_party_of_a_role_that_sends_most():
     carrier.send("server", "analyst", b"1")
     carrier.send("server", "server", b"kept")
     cost = Cost.of(carrier.transcript)
-    assert cost == Cost(5, 9, 1, 3, {"hospital": 5, "server": 1})
+    assert cost == Cost(5, 9, 1, 3, {"hospital": 5, "server": 1}, 8)
     assert Cost.of(carrier.transcript, ["hospital 1"]).bytes_by_role["site"] == 3

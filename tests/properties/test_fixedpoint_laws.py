@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from securecomp.core.fixedpoint import HIDING_BITS, FixedPoint, Limbs
+from securecomp.core.fixedpoint import FixedPoint
+from securecomp.core.limbs import HIDING_BITS, Limbs
 from securecomp.errors import RangeError
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -144,6 +144,8 @@ def test_a_client_that_tells_parties_different_things_is_found_out():
         x.reveal(to="south")
     with pytest.raises(LocalProtocolError, match="abort"):
         run.share("south", [1], bound=1)
+    with pytest.raises(LocalProtocolError, match="south: the computation was aborted"):
+        run.engine.run.clients["south"].own(1, 1)
 
 
 def test_a_party_that_tells_a_client_another_result_is_found_out():

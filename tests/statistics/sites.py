@@ -19,6 +19,16 @@ def study(*frames, **options):
     return Study(dict(zip(NAMES, frames, strict=False)), **options)
 
 
+def cut(rows, parts=3):
+    """A frame's rows dealt to some sites."""
+    return [rows.iloc[i::parts] for i in range(parts)]
+
+
+def by_site(rows, column):
+    """A study of the sites that a column names."""
+    return Study({str(name): part for name, part in rows.groupby(column)})
+
+
 def frame(library, **columns):
     """A frame of a library from plain lists; None is a missing cell."""
     if library == "pandas":

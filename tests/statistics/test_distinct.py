@@ -11,7 +11,7 @@ from scipy import stats
 from sites import Spy, frame, study
 
 from securecomp import Study
-from securecomp.core.fixedpoint import HIDING_BITS
+from securecomp.core.limbs import HIDING_BITS
 from securecomp.errors import ParameterError, RangeError
 from securecomp.local import LocalCarrier
 from securecomp.statistics import distinct

