@@ -13,6 +13,7 @@ MODULE = __name__
 PARTIES = 3
 FEATURES = inference.FEATURES
 TENSEAL = "pip install 'securecomp[ckks]'"
+FORMULAIC = "pip install 'securecomp[models]'"
 OTHER_PEERS = {"case": "peer", "title": "Other peers", "reason": peers.OTHERS}
 _LARGEST = 10**8
 _SUMS = {  # protocol: its title, elements of a whole run and of a quick one, and the claim
@@ -68,7 +69,7 @@ def listed(
     given = (elements, elements)
     cases = (
         *_sums(given, parties),
-        _study(given, parties),
+        *_studies(given, parties),
         *_computing(given),
         *_inference(given, features),
         *(case for series in _growth(parties, features) for case in series.cases(quick)),
@@ -98,18 +99,24 @@ def _sums(given: Given, parties: int) -> Iterator[Case]:
         )
 
 
-def _study(given: Given, parties: int) -> Case:
+def _studies(given: Given, parties: int) -> Iterator[Case]:
     size, quick = _ROWS
-    return Case(
-        "statistics/moments",
-        "Mean and variance",
-        partial(hospitals.moments, parties),
-        size=given[0] or size,
-        quick=given[1] or quick,
-        tiny=10,
-        scheme="sharing",
-        family="mpc",
-    )
+    for name, title, build, needs in (
+        ("moments", "Mean and variance", hospitals.moments, ()),
+        ("regression", "Logistic regression", hospitals.regression, ("formulaic",)),
+    ):
+        yield Case(
+            f"statistics/{name}",
+            title,
+            partial(build, parties),
+            size=given[0] or size,
+            quick=given[1] or quick,
+            tiny=100,
+            scheme="sharing",
+            family="mpc",
+            needs=needs,
+            install=FORMULAIC if needs else "",
+        )
 
 
 def _computing(given: Given) -> Iterator[Case]:

@@ -121,3 +121,16 @@ def test_the_data_are_the_same_everywhere():
     assert abs(data.integers((1000,), 10)).max() == 10
     assert data.reals((1000,), 2.0).min() < -1.9
     assert data.integers((4,), 1 << 40).tolist() != data.integers((4,), 1 << 40, 1).tolist()
+
+
+def test_the_plaintext_regression_is_statsmodels_s():
+    import numpy as np
+    import statsmodels.api as sm
+
+    from securecomp.overhead.hospitals import _newton
+
+    draw = np.random.default_rng(1)
+    design = np.column_stack([np.ones(300), draw.normal(size=(300, 2))])
+    died = (draw.random(300) < 0.3).astype(float)
+    expected = sm.GLM(died, design, family=sm.families.Binomial()).fit(tol=1e-12)
+    assert _newton(design, died) == pytest.approx([*expected.params, *expected.bse], rel=1e-8)
