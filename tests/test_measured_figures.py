@@ -67,3 +67,10 @@ def test_a_table_of_other_figures_would_be_noticed(kept):
 def test_the_developer_s_cases_are_found_by_their_process():
     names = [case.name for case in cases(runner.SUITE.module, runner.SUITE.sizes)]
     assert len(names) == len(set(names)) > 80
+
+
+def test_every_series_is_a_size_of_its_job():
+    first = {case.series: case for case in cases(runner.SUITE.module, {}) if case.series}
+    assert len(first) > 8
+    for series, case in first.items():
+        assert series in case.build(case.tiny).sizes, case.name

@@ -6,33 +6,37 @@ from typing import Any
 import numpy as np
 
 Row = dict[str, Any]
-_QUANTITIES: dict[str, Callable[[Row], float]] = {
+_QUANTITIES: dict[str, Callable[[Row], float | None]] = {
     "seconds": lambda row: row["secure"]["median"],
-    "bytes by all": lambda row: row["bytes_total"],
-    "bytes by a party": lambda row: row["bytes_per_party"],
+    "bytes by all": lambda row: row.get("bytes_total"),
+    "bytes by a party": lambda row: row.get("bytes_per_party"),
 }
 
 
 def fits(rows: list[Row]) -> list[dict[str, Any]]:
-    """Return the exponents of every series of a scheme that has at least two rows.
+    """Return the exponents of every series of a scheme that has at least two sizes.
 
     `exponent` is the slope of the least-squares line through all points of the logarithms;
     `last` is the slope between the two largest sizes, where fixed costs weigh least.
     """
     found = []
-    named = [(row.get("scheme", ""), row["series"]) for row in rows if row["series"]]
-    for scheme, series in dict.fromkeys(named):
-        points = [
-            row
-            for row in rows
-            if (row.get("scheme", ""), row["series"]) == (scheme, series) and "failure" not in row
-        ]
-        counts = [row["sizes"][series] for row in points]
-        if len(set(counts)) < 2:
+    good = [row for row in rows if "failure" not in row and row["series"] in row["sizes"]]
+    for scheme, series in dict.fromkeys((row.get("scheme", ""), row["series"]) for row in good):
+        # Of two rows of one size, as quick runs have them, the last.
+        points = {
+            row["sizes"][series]: row
+            for row in good
+            if (row.get("scheme", ""), row["series"]) == (scheme, series)
+        }
+        counts = sorted(points)
+        if len(counts) < 2:
             continue
         sizes = np.log(counts)
         for quantity, read in _QUANTITIES.items():
-            costs = np.log([read(row) for row in points])
+            values = [read(points[count]) for count in counts]
+            if not all(values):  # not counted, or nothing was sent
+                continue
+            costs = np.log(np.array(values, np.float64))
             found.append(
                 {
                     **({"scheme": scheme} if scheme else {}),

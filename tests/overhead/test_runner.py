@@ -117,5 +117,12 @@ def test_fits_are_for_each_scheme():
     assert slopes["b", "seconds"] == pytest.approx(2)
     assert slopes["a", "bytes by all"] == pytest.approx(1)
     assert slopes["b", "bytes by a party"] == pytest.approx(0)
+    # A quick run may have a size twice; what sent nothing, or failed, has no order.
+    silent = {**row("c", 20, 4.0), "bytes_total": 0, "bytes_per_party": None}
+    twice = [row("c", 10, 1.0), row("c", 10, 2.0), silent, {"series": "n", "failure": "x"}]
+    (fit,) = runner.report(twice)["fits"]
+    assert (fit["quantity"], fit["sizes"]) == ("seconds", [10, 20])
+    assert (fit["exponent"], fit["last"]) == (pytest.approx(1), pytest.approx(1))
+    assert runner.report([row("d", 10, 1.0), row("d", 20, 2.0) | {"series": "m"}])["fits"] == []
     alone = runner.report([row("a", 10, 1.0), row("b", 10, 1.0)])
     assert alone["fits"] == []
