@@ -150,7 +150,13 @@ def test_no_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
-    [(10, 99, "below"), (90, 110, "within"), (200, 300, "within"), (1001, 2000, "above")],
+    [
+        (10, 99, "below"),
+        (70, 110, "within"),
+        (200, 300, "within"),
+        (900, 1500, "within"),
+        (1001, 2000, "above"),
+    ],
 )
 def test_claims(low, high, said):
     from securecomp.overhead.claims import CLAIMS, verdict

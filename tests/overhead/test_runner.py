@@ -124,5 +124,7 @@ def test_fits_are_for_each_scheme():
     assert (fit["quantity"], fit["sizes"]) == ("seconds", [10, 20])
     assert (fit["exponent"], fit["last"]) == (pytest.approx(1), pytest.approx(1))
     assert runner.report([row("d", 10, 1.0), row("d", 20, 2.0) | {"series": "m"}])["fits"] == []
+    bent = runner.report([row("e", 1, 1.0), row("e", 10, 10.0), row("e", 100, 1000.0)])["fits"]
+    assert [f["last"] for f in bent if f["quantity"] == "seconds"] == [pytest.approx(2)]
     alone = runner.report([row("a", 10, 1.0), row("b", 10, 1.0)])
     assert alone["fits"] == []

@@ -22,6 +22,23 @@ def test_each_side_gets_its_own_seconds(clock):
     assert samples.secure == pytest.approx([0.75] * 3)
 
 
+def test_short_sides_are_means_over_their_calls(clock):
+    short = job(clock, plain=2**-10, secure=2**-9, setup=2**-11)
+    samples = timing.interleave(short, timing.Effort(0.1, 3, 3, 2**-4, 2**-6), clock)
+    assert samples.plain == [2**-10] * 3
+    assert samples.setup == [2**-11] * 3
+    assert samples.online == [2**-9] * 3
+
+
+def test_without_set_up_its_time_is_nothing(clock):
+    def ticking():
+        clock.now += 2**-20  # a real clock never stands still
+        return clock.now
+
+    samples = timing.interleave(job(clock), EFFORT, ticking)
+    assert samples.setup == [0.0] * len(samples.setup)
+
+
 def test_rounds_end_with_the_time_and_with_the_most(clock):
     effort = timing.Effort(seconds=1.0, least=3, most=50, sample=0.05, warm=0.01)
     short = timing.interleave(job(clock, secure=0.01), effort, clock)
