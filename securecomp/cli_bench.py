@@ -44,7 +44,7 @@ def bench(
 
     CASE is a name that --list shows, or its first part, such as "sum"; all by default. Each case
     has a process of its own (with --quick, each scheme). A wrong result is an error and gets no
-    time.
+    time. All of it takes some minutes.
 
     \b
     securecomp bench --quick

@@ -1,8 +1,8 @@
 """Two runs side by side: what became slower or faster, and whether that is more than noise.
 
-The intervals cover how samples spread within the two runs. What differs from one start of a process
-to the next (where its memory lies, what the machine did) is not in them: plaintext's own change,
-which no code of this package explains, stands beside each ratio.
+The intervals cover how samples spread within the two runs, not what differs from one start of a
+process to the next: where its memory lies, what else the machine did. The latter hits plaintext
+too, which takes turns with the secure side: the change of their ratio stands beside the time's.
 """
 
 from collections.abc import Sequence
@@ -26,6 +26,7 @@ class Change:
         title: One line.
         secure: New seconds over old, with its interval.
         plain: The same of plaintext.
+        ratio: New ratio of both over the old one.
         sent: New bytes over old; None if neither counted them.
         memory: New peak memory over old; None if one does not know.
     """
@@ -34,6 +35,7 @@ class Change:
     title: str
     secure: dict[str, Any]
     plain: dict[str, Any]
+    ratio: dict[str, Any]
     sent: float | None
     memory: float | None
 
@@ -44,8 +46,8 @@ class Change:
 
     @property
     def doubtful(self) -> bool:
-        """Whether plaintext changed in the same direction: the machine did something else."""
-        return self.mark in ("slower", "faster") and _mark(self.plain) == self.mark
+        """Whether the ratio to plaintext did not change the same way: it may be the machine."""
+        return self.mark in ("slower", "faster") and _mark(self.ratio) != self.mark
 
     def facts(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -54,10 +56,11 @@ class Change:
             "title": self.title,
             "secure": self.secure,
             "plain": self.plain,
+            "ratio": self.ratio,
             "bytes": self.sent,
             "memory": self.memory,
             "mark": self.mark,
-            "plaintext_too": self.doubtful,
+            "doubtful": self.doubtful,
         }
 
 
@@ -141,22 +144,29 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
 
 
 def _change(old: Row, new: Row) -> Change:
+    changes = {
+        side: _ratio(_samples(new)[side], _samples(old)[side], side, new, old)
+        for side in ("secure", "plain", "ratio")
+    }
     return Change(
         new["case"],
         new["title"],
-        _ratio(
-            _seconds(new, "setup", "online"), _seconds(old, "setup", "online"), "secure", new, old
-        ),
-        _ratio(_seconds(new, "plain"), _seconds(old, "plain"), "plain", new, old),
-        _quotient(new.get("bytes_total"), old.get("bytes_total")),
-        _quotient(new.get("peak_memory"), old.get("peak_memory")),
+        **changes,
+        sent=_quotient(new.get("bytes_total"), old.get("bytes_total")),
+        memory=_quotient(new.get("peak_memory"), old.get("peak_memory")),
     )
 
 
-def _seconds(row: Row, *names: str) -> list[float]:
-    """Return a row's samples, of several phases added up; none for a run that kept none."""
-    kept = row.get("samples", {})
-    return [sum(sample) for sample in zip(*(kept.get(name, ()) for name in names), strict=True)]
+def _samples(row: Row) -> dict[str, list[float]]:
+    """Return a row's samples; none for a run that kept none."""
+    kept = row.get("samples", {"plain": [], "setup": [], "online": []})
+    secure = [a + b for a, b in zip(kept["setup"], kept["online"], strict=True)]
+    pairs = zip(secure, kept["plain"], strict=True)
+    return {
+        "secure": secure,
+        "plain": kept["plain"],
+        "ratio": [a / b for a, b in pairs if b > 0],
+    }
 
 
 def _ratio(now: list[float], before: list[float], side: str, new: Row, old: Row) -> dict[str, Any]:

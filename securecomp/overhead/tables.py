@@ -177,7 +177,17 @@ def compared(found: Comparison) -> Iterator[Any]:
     if found.changes:
         yield _table(
             "New over old",
-            ("job", "secure", "95 % interval", "", "plaintext", "95 % interval", "bytes", "memory"),
+            (
+                "job",
+                "secure",
+                "95 % interval",
+                "",
+                "plain",
+                "ratio",
+                "95 % interval",
+                "bytes",
+                "memory",
+            ),
             (
                 (
                     change.title,
@@ -185,7 +195,8 @@ def compared(found: Comparison) -> Iterator[Any]:
                     _ends(change.secure),
                     change.mark + "*" * change.doubtful,
                     f"{change.plain['median']:.3g}",
-                    _ends(change.plain),
+                    f"{change.ratio['median']:.3g}",
+                    _ends(change.ratio),
                     "-" if change.sent is None else f"{change.sent:.3g}",
                     "-" if change.memory is None else f"{change.memory:.3g}",
                 )
@@ -194,8 +205,9 @@ def compared(found: Comparison) -> Iterator[Any]:
         )
         yield Text(
             "Marked where the interval excludes 1; ?: too few samples for an interval, or none "
-            "kept; *: plaintext changed the same way, so that the machine did. The intervals cover "
-            "what varies within a run, not what varies between two starts of it."
+            "kept; *: but the ratio to plaintext, which takes turns with it, did not change the "
+            "same way: it may be the machine. The intervals cover what varies within a run, not "
+            "what varies between two starts of it."
         )
     for remark in found.remarks:
         yield Text(remark)

@@ -36,7 +36,7 @@ def test_set_up_counts():
     }
 
 
-def test_plaintext_that_changed_too_is_doubtful():
+def test_a_change_that_the_ratio_does_not_show_is_doubtful():
     change = only(
         row(samples=noisy(1, 1), plain=noisy(1, 2)), row(samples=noisy(2, 3), plain=noisy(2, 4))
     )
@@ -45,6 +45,8 @@ def test_plaintext_that_changed_too_is_doubtful():
         row(samples=noisy(1, 1), plain=noisy(2, 2)), row(samples=noisy(2, 3), plain=noisy(1, 4))
     )
     assert (other_way.mark, other_way.doubtful) == ("slower", False)
+    assert change.ratio["low"] < 1 < change.ratio["high"]
+    assert other_way.ratio["median"] == pytest.approx(4, rel=0.1)
 
 
 def test_bytes_and_memory_are_compared():
