@@ -9,7 +9,14 @@ import click
 
 from securecomp import cli_analyses
 from securecomp import cli_values as values
-from securecomp.console import console, plain_errors, plain_warnings, status
+from securecomp.console import (
+    console,
+    plain_errors,
+    plain_warnings,
+    plain_writing,
+    printable,
+    status,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +74,7 @@ if TYPE_CHECKING:
     show_default=True,
     metavar="N",
     type=click.IntRange(min=0),
-    help="Fewest rows of a cell that is shown; 0 shows all.",
+    help="Fewest rows of a cell that a table shows; 0 shows all.",
 )
 @click.option(
     "--min-sites",
@@ -181,7 +188,8 @@ def stats(
         if html is not None:
             from securecomp.reports import page
 
-            html.write_text(page([*results, *found]), encoding="utf-8")
+            with plain_writing(html):
+                html.write_text(page([*results, *found]), encoding="utf-8")
     if as_json:
         click.echo(json.dumps(_report(results, found), allow_nan=False))
     else:
@@ -235,12 +243,15 @@ def _print(results: list["Result"], analyses: list["Analysis"]) -> None:
         _say(screen, remark)
     if results:
         run = results[0].run
-        _say(screen, run.summary())
+        for line in run.summary().split("\n"):
+            _say(screen, line)
         for party, what in run.learned.items():
             _say(screen, f"each {party} learned: {what}")
         if run.from_data:
             facts = "; ".join(f"{name}: {value}" for name, value in run.from_data.items())
             _say(screen, f"public, taken from the data: {facts}")
+    if analyses and any("suppressed" in row for result in results for row in result.rows):
+        _say(screen, "the analyses below show the counts that they are made of, also small ones")
     for analysis in analyses:
         for grid in analysis.grids():
             title = f"{analysis.title}: {grid.title}" if grid.title else analysis.title
@@ -250,7 +261,7 @@ def _print(results: list["Result"], analyses: list["Analysis"]) -> None:
 
 
 def _say(screen: "Console", text: str) -> None:
-    screen.print(text, soft_wrap=True, markup=False)
+    screen.print(printable(text), soft_wrap=True, markup=False)
 
 
 def _table(
@@ -264,11 +275,16 @@ def _table(
     from rich.text import Text
 
     # The data are text, not rich's markup; and a title is not folded to its table's width.
-    screen.print(Text(title, style="bold"), soft_wrap=True)
+    screen.print(Text(printable(title), style="bold"), soft_wrap=True)
     table = Table()
     for place, name in enumerate(header):
         # An analysis names its rows in the first column.
-        table.add_column(Text(name), justify="left" if named and place == 0 else "right")
+        left = named and place == 0
+        table.add_column(
+            Text(printable(name)),
+            justify="left" if left else "right",
+            overflow="fold" if left else "ellipsis",  # names that begin alike stay apart
+        )
     for row in cells:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     screen.print(table)

@@ -4,6 +4,7 @@ The page needs nothing else: no script, no font, no network. Needs jinja2 and ma
 (`pip install 'securecomp[report]'`).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,11 +80,13 @@ def _bars(result: Result) -> list[Plot]:
         return []
     series = {}
     for row in result.rows:
-        counts = [0 if n is None else n for n in row["value"]]
+        counts = [math.nan if n is None else n for n in row["value"]]
         ends = {"from": row["edges"][:-1], "to": row["edges"][1:], "count": counts}
         name = "rows" if statistic.by is None else f"{statistic.by}={row['group']}"
         series[name] = ends
-    return [Plot("bars", result.title, str(statistic.column), "rows", series)]
+    hidden = any(n is None for row in result.rows for n in row["value"])
+    title = result.title + ("; bins with * are not shown" if hidden else "")
+    return [Plot("bars", title, str(statistic.column), "rows", series)]
 
 
 def _learned(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
