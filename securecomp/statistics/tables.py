@@ -4,6 +4,7 @@ Data frames of pandas, polars and pyarrow come in through narwhals. Nothing here
 Errors name site, column and row, never a value. A row is counted from 1, without a header.
 """
 
+import copy
 import re
 import unicodedata
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -115,6 +116,20 @@ class Table:
         self._optional = set(optional) - set(self._frame.columns)
         self._numbers: dict[str, Numbers] = {}
         self._categories: dict[str, Categories] = {}
+
+    def kept(self, rows: Mask) -> "Table":
+        """Return the same table with some of its rows only."""
+        other = copy.copy(self)
+        other._frame = self._frame.filter(rows.tolist())
+        other.rows = int(rows.sum())
+        other._numbers, other._categories = {}, {}
+        return other
+
+    def moved(self, column: str, values: npt.NDArray[Any]) -> "Table":
+        """Return the same table with other values in a numeric column."""
+        other = copy.copy(self)
+        other._numbers = {**self._numbers, column: Numbers(values, self.missing(column, True))}
+        return other
 
     @property
     def columns(self) -> list[str]:
