@@ -7,6 +7,7 @@ from benchmarks.cases import (
     growth,
     masking,
     paillier,
+    privacy,
     split,
     study,
     sums,
@@ -25,6 +26,7 @@ CASES: tuple[Case, ...] = (
     *paillier.CASES,
     *ckks.CASES,
     *computing.CASES,
+    *privacy.CASES,
 )
 
 
