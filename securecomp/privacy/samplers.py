@@ -26,7 +26,7 @@ import numpy.typing as npt
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import is_number
-from securecomp.errors import ParameterError
+from securecomp.errors import LocalProtocolError, ParameterError
 from securecomp.privacy.uniforms import Exact, Integers, Interval, Uniforms, enclose
 
 Real = int | float | Fraction
@@ -188,14 +188,21 @@ def _poisson(uniforms: Uniforms, mean: Fraction, size: int) -> Integers:
         k = (x.astype(object) + whole if whole >= _NARROW else x + whole).astype(np.float64)
         return _log_poisson(k, x.astype(np.float64) - rest, mu)
 
+    def height(x: Integers) -> Floats:
+        return np.asarray(log_mass(x) + np.abs(x).astype(np.float64) / step)
+
     near = [math.floor(mu * math.expm1(way / step)) + i for way in (-1, 0, 1) for i in (-1, 0, 1)]
     spots = np.array([max(x, -whole) for x in near], object if whole >= _NARROW else np.int64)
-    most = log_mass(spots) + np.abs(spots).astype(np.float64) / step
     # Any number from the maximum up serves; it is the same one in doubles and in intervals.
-    largest = float(most.max()) + _SLACK
+    largest = float(height(spots).max()) + _SLACK
 
     def ratio(x: Integers) -> Floats:
-        return np.minimum(log_mass(x) + np.abs(x).astype(np.float64) / step - largest, 0.0)
+        found = height(x) - largest
+        if found.size and found.max() > 0:
+            raise LocalProtocolError(
+                "a proposal is rarer than what it stands for; nothing is drawn"
+            )
+        return np.asarray(found)
 
     def exact(x: int, bits: int) -> Interval:
         k = whole + x

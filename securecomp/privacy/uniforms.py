@@ -13,7 +13,7 @@ takes depends on what is drawn.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import gmpy2
@@ -49,6 +49,7 @@ def enclose(value: "gmpy2.mpq", precision: int) -> Interval:
     return low, high
 
 
+@cache
 def _thresholds() -> npt.NDArray[np.uint64]:
     """Return floor(2^64 exp(-k)), ascending."""
     with _context(256, False):

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from securecomp import sums
@@ -124,8 +125,8 @@ class Noised:
         plan = distributed.plan(
             terms.noise,
             changes,
-            float(cost.epsilon),
-            float(cost.delta),
+            _below(cost.epsilon),
+            _below(cost.delta),
             len(tables),
             colluding=terms.colluding,
             dropouts=terms.dropouts,
@@ -327,6 +328,12 @@ def _judge_mean(row: Row, middle: float, of_sum: float, of_count: float, likely:
         return
     spread = math.hypot(of_sum, (mean - middle) * of_count) / n
     row["error"] = _NORMAL * spread if n > likely else None
+
+
+def _below(amount: Fraction) -> float:
+    """Return the largest float that is not above an amount: rounding promises nothing more."""
+    near = float(amount)
+    return near if Fraction(near) <= amount else math.nextafter(near, -math.inf)
 
 
 def _words(s: Statistic) -> str:

@@ -14,8 +14,9 @@ from scipy import stats
 from securecomp import Column, Privacy, Study
 from securecomp.errors import BudgetError, ParameterError, RangeError, ThresholdError
 from securecomp.privacy import samplers
+from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.terms import from_options
-from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
+from securecomp.statistics import Codebook, Count, CrossTable, Histogram, Mean, Sum, Variance
 from securecomp.statistics.adding import Adder
 
 COLUMNS = {
@@ -370,6 +371,30 @@ def test_the_ledger_is_asked_before_anything_runs_and_told_after(opened):
     with pytest.raises(BudgetError):
         study.count()
     assert opened == {}
+
+
+def test_a_ledger_on_disk_runs_out(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.sqlite", "stays", "0.3", "1e-5")
+    study = private(ledger=ledger, epsilon=0.1)
+    for _ in range(3):
+        study.count()  # three times 0.1 is 0.3
+    with pytest.raises(BudgetError, match="there is left epsilon 0, delta"):
+        study.count()
+    patients = private(ledger=ledger, unit="patient", identifier="pid", epsilon=0.1)
+    with pytest.raises(ParameterError, match="this budget protects"):
+        patients.count()
+    terms = from_options("0.1", "1e-6", ledger=str(tmp_path / "budget.sqlite"))
+    with pytest.raises(BudgetError):
+        Study(frames(), privacy=terms).count()
+
+
+def test_a_codebook_declares_what_is_needed():
+    sites = {name: frame.drop(columns="pid") for name, frame in frames().items()}
+    codebook = Codebook.draft(pd.concat(sites.values()), name="stays")
+    study = Study(sites, codebook=codebook, privacy=Privacy(5.0, 1e-6, bounds={"los": (0, 40)}))
+    result = study.mean("los")
+    assert abs(result.value - 25) < 5
+    assert result.run.from_data == {}
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,28 @@ def test_logarithms_of_poisson_are_right_where_they_decide(mean):
             assert abs(gmpy2.exp(gmpy2.mpfr(log) - peak) - gmpy2.exp(exact - peak)) < 2.0**-44
 
 
+@pytest.mark.parametrize("mean", [1e-6, 0.4, 1, 2.5, 17, 16.999, 1e3, 12345.6, 1e8, 1e13, 2**90])
+def test_proposals_are_nowhere_too_rare_for_poisson(mean, replay):
+    """The sampler checks it itself, on all that it draws; here far into both tails too."""
+    for seed in range(20):
+        samplers.poisson(mean, 2000, replay(seed))
+    whole, step = math.floor(mean), max(1, math.isqrt(math.floor(mean)))
+    offsets = [round(z * step) for z in np.linspace(-30, 30, 5001)]
+    x = np.array([max(-whole, off) for off in offsets], object)
+    log = samplers._log_poisson(
+        (x + whole).astype(float), x.astype(float) - float(Fraction(mean) - whole), float(mean)
+    )
+    height = log + np.abs(x).astype(float) / step
+    near = [math.floor(mean * math.expm1(w / step)) + i for w in (-1, 0, 1) for i in (-1, 0, 1)]
+    spots = np.array([max(-whole, off) for off in near], object)
+    peaks = samplers._log_poisson(
+        (spots + whole).astype(float),
+        spots.astype(float) - float(Fraction(mean) - whole),
+        float(mean),
+    )
+    assert height.max() <= (peaks + np.abs(spots).astype(float) / step).max() + 1e-9
+
+
 def test_noise_of_any_size_comes_out_whole(replay):
     """No 32 or 64 bits that fill up: the spread is right beyond both, and low bits are random."""
     for bits in (40, 62, 64, 100, 300):
