@@ -3,8 +3,10 @@
 import contextlib
 import json
 import os
+import select
 import shutil
 import subprocess
+import time
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -47,6 +49,7 @@ class Page:
 
     def _next(self):
         while b"\0" not in self._buffer:
+            assert select.select([self._receive], [], [], 30)[0], "the browser does not answer"
             part = os.read(self._receive, 1 << 20)
             assert part, "the browser ended"
             self._buffer += part
@@ -57,9 +60,11 @@ class Page:
         return message
 
     def open(self, address):
-        self("Page.navigate", url=address)
-        while self._next().get("method") != "Page.loadEventFired":
-            pass
+        # By way of an empty page, so that also another fragment of the same page is loaded anew.
+        for url in ("about:blank", address):
+            self("Page.navigate", url=url)
+            while self.run("`${document.readyState} ${location.href}`") != f"complete {url}":
+                time.sleep(0.02)
 
     def run(self, code):
         """The value of an expression in the page."""
