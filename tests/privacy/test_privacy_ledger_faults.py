@@ -97,6 +97,19 @@ def test_the_message_says_where(ledger, path):
         ledger.reserve(*ASK)
 
 
+def test_a_link_is_bound_to_all_before_it(ledger, path):
+    """One entry with a new link of its own: the next one shows it."""
+    entries = ledger.state().entries
+    state = State()
+    for entry in entries[:2]:
+        cost = Cost.of("0.05") if entry.kind == "reserve" else entry.cost
+        changed = state.next(entry.kind, entry.reservation, cost, entry.what, entry.time)
+    link = changed.link
+    edit(path, f"UPDATE history SET epsilon = '0.05', link = '{link}' WHERE number = 2")  # noqa: S608
+    with pytest.raises(LocalProtocolError, match=r"entry 3 was changed.*does not fit"):
+        ledger.state()
+
+
 def test_a_chain_that_is_made_again(ledger, path):
     """Links that are made again, and old copies, are caught by a link that was noted."""
     old = path.read_bytes()
@@ -124,6 +137,8 @@ def test_entries_that_overdraw_are_no_history():
     with pytest.raises(ParameterError, match="set once"):
         state.next("create", None, Cost.of(1), '{"dataset": "a"}', "")
     state.next("reserve", None, Cost.of(1), "", "")
+    with pytest.raises(ParameterError, match="not reserved"):
+        state.next("settle", 2, Cost.of("1.1"), "", "")
     with pytest.raises(ParameterError, match="costs nothing"):
         state.next("cancel", 2, Cost.of(1), "", "")
 
