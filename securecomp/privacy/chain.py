@@ -1,8 +1,8 @@
 """A budget's history: entries of which each is bound to all before it, and what they add up to.
 
 A link is the SHA-256 of the link before and of the entry, so that an entry that is changed, taken
-out, put in or moved shows. There is no key: somebody who cuts the end off, makes all links again, or
-puts an old copy of the file back is noticed only with a link that was noted elsewhere.
+out, put in or moved shows. There is no key: who cuts the end off, makes all links again, or
+puts an old copy of the file back, is noticed only with a link that was noted elsewhere.
 """
 
 import hashlib

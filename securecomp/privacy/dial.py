@@ -11,6 +11,7 @@ import base64
 import hashlib
 import math
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from importlib.resources import files
 
 from scipy.special import gammaincc
@@ -86,15 +87,18 @@ def weights(answers: int) -> list[float]:
 
 def percent(share: float) -> str:
     """Return a share as the page writes it."""
-    text = f"{100 * share:.1f}"
+    text = _fixed(100 * share, 1)
     return "> 99.9 %" if text == "100.0" else f"{text} %"
 
 
 def size(error: float) -> str:
     """Return an error as the page writes it."""
-    if error >= 10:
-        return f"{error:.0f}"
-    return f"{error:.2f}" if error >= 0.1 else f"{error:.3f}"
+    return _fixed(error, 0 if error >= 10 else 2 if error >= 0.1 else 3)
+
+
+def _fixed(value: float, digits: int) -> str:
+    """Return a number with so many decimals; halves go up, as in the page's JavaScript."""
+    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
 def row(setting: Setting) -> list[str]:

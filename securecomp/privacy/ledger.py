@@ -28,7 +28,7 @@ from securecomp.privacy.sensitivity import Neighbours
 _TABLE = """CREATE TABLE history (
     number INTEGER PRIMARY KEY, kind TEXT NOT NULL, reservation INTEGER NOT NULL,
     epsilon TEXT NOT NULL, delta TEXT NOT NULL, what TEXT NOT NULL, time TEXT NOT NULL,
-    link TEXT NOT NULL) STRICT"""
+    link TEXT NOT NULL)"""
 _WAIT = 30.0
 """Seconds that a process waits for its turn."""
 _FAULTS = {

@@ -12,6 +12,7 @@ the relations and units Near, Abuah, Programming Differential Privacy (2021), ch
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -129,9 +130,10 @@ def _inside(bound: Number, *, up: bool) -> float:
 def _rational(value: Number, name: str) -> Fraction:
     """Return a bound exactly, of whatever width it is stored in."""
     try:
-        if isinstance(value, Fraction):
-            return value
-        return Fraction(*value.as_integer_ratio())
+        if isinstance(value, Integral):  # also numpy's, which would overflow in fractions
+            return Fraction(int(value))
+        numerator, denominator = value.as_integer_ratio()
+        return Fraction(int(numerator), int(denominator))
     except (ValueError, OverflowError, AttributeError):
         raise ParameterError(f"the {name} is a finite number, not {value!r}") from None
 

@@ -63,7 +63,7 @@
 
   function step(span) {
     const power = 10 ** Math.floor(Math.log10(span / 5));
-    return [1, 2, 5, 10].map((factor) => factor * power).find((size) => span / size <= width / 80);
+    return [1, 2, 5, 10].map((factor) => factor * power).find((size) => span / size <= width / 60);
   }
 
   function draw(epsilon, n, error) {
