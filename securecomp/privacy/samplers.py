@@ -34,6 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 _BATCH = 1 << 17  # proposals whose arrays stay in the processor's caches, more or less
 _NARROW = 1 << 50  # scales up to here leave int64 room: V passes 2^12 with probability exp(-4096)
+_SMALLEST, _LARGEST = Fraction(1, 1 << 400), Fraction(1 << 1000)  # doubles reach further
 _SLACK = 2.0**-20
 _SERIES, _STIRLING = 0.1, 16
 
@@ -261,7 +262,10 @@ def _log_poisson(k: Floats, off: Floats, mu: float) -> Floats:
 def _positive(what: str, value: Real) -> Fraction:
     if not is_number(value) or not 0 < value < math.inf:
         raise ParameterError(f"{what} of noise is a positive finite number, not {value!r}")
-    return Fraction(value)
+    exact = Fraction(value)
+    if not _SMALLEST <= exact <= _LARGEST:
+        raise ParameterError(f"{what} of noise is from 2^-400 to 2^1000; choose another unit")
+    return exact
 
 
 def _count(size: int) -> int:
