@@ -7,6 +7,7 @@ from benchmarks.cases import (
     growth,
     masking,
     paillier,
+    privacy,
     regression,
     split,
     study,
@@ -27,6 +28,7 @@ CASES: tuple[Case, ...] = (
     *paillier.CASES,
     *ckks.CASES,
     *computing.CASES,
+    *privacy.CASES,
 )
 
 
