@@ -23,6 +23,7 @@ _EPILOG = """\
 `python -m benchmarks table FILE` prints the Markdown table of a run;
 `python -m benchmarks readme FILE...` writes the rows with a target into README.md;
 `python -m benchmarks prices` counts rounds and bytes of each operation on shares;
+`python -m benchmarks promises` computes what answers cost together, and the error of a noised mean;
 `python -m benchmarks plot FILE SERIES SVG` draws how a series grows (clients, rows, compared).
 A peer runs in an environment of its own, outside this repository:
 """
@@ -37,6 +38,8 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["prices"]:
         prices.PAGE.write_text(prices.page())
         return 0
+    if arguments[:1] == ["promises"]:
+        return _promises()
     if arguments[:1] == ["plot"]:
         return _plot(arguments[1:])
     parser = _parser()
@@ -113,6 +116,14 @@ def _readme(arguments: list[str]) -> int:
     parser.add_argument("file", type=Path, nargs="+", help="the JSON of a run")
     files = parser.parse_args(arguments).file
     summary.write([json.loads(file.read_text()) for file in files], Path("README.md"))
+    return 0
+
+
+def _promises() -> int:
+    from benchmarks import promises  # matplotlib and dp-accounting are needed here alone
+
+    promises.PAGE.write_text(promises.page())
+    promises.draw()
     return 0
 
 

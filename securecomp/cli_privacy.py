@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from securecomp.console import console, plain_errors
+from securecomp.console import console, plain_errors, plain_warnings
 
 _ledger = click.argument("ledger", type=click.Path(path_type=Path, dir_okay=False))
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -49,15 +49,31 @@ def budget() -> None:
     type=click.IntRange(min=1),
     help="The most records of one patient.",
 )
+@click.option(
+    "--persons",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="About how many there are, a public number: warns of a delta that is too large for it.",
+)
 def create(
-    ledger: Path, dataset: str, epsilon: str, delta: str, relation: str, unit: str, records: int
+    ledger: Path,
+    dataset: str,
+    epsilon: str,
+    delta: str,
+    relation: str,
+    unit: str,
+    records: int,
+    persons: int | None,
 ) -> None:
     """Make a LEDGER, once a data set; it is never written over."""
-    with plain_errors():
+    with plain_errors(), plain_warnings():
+        from securecomp.privacy.guarantee import check_delta
         from securecomp.privacy.ledger import Ledger
         from securecomp.privacy.sensitivity import Neighbours
 
         neighbours = Neighbours(relation, unit, records)  # type: ignore[arg-type]
+        if persons is not None:
+            check_delta(delta, persons)
         state = Ledger.create(ledger, dataset, epsilon, delta, neighbours).state()
     click.echo(f"{ledger}: {state.budget} for {dataset!r}, {state.neighbours}")
 

@@ -106,6 +106,14 @@ def test_a_budget_that_cannot_be(run, folder, arguments, message):
     assert not Path("stays.ledger").exists()
 
 
+def test_a_delta_that_gives_somebody_away(run, folder):
+    result = run("budget", "create", *MADE, "--delta", "0.01", "--persons", "500")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: delta 0.01 is not below 1/500: publishing one of 500")
+    Path("stays.ledger").unlink()
+    assert run("budget", "create", *MADE, "--persons", "500").stderr == ""
+
+
 def test_a_budget_is_set_once(run, ledger):
     result = run("budget", "create", *MADE)
     assert result.exit_code == 1
