@@ -58,6 +58,8 @@ def _section(answer: Answer) -> Section:
         header, cells = answer.grid()
         grids = [Grid("", tuple(header), tuple(map(tuple, cells)))]
         plots, remarks = _bars(answer), list(answer.remarks)
+        if answer.guarantee is not None:
+            remarks.append(f"noised, {answer.guarantee}")
     return Section(answer.title, grids, [(plot.title, svg(plot)) for plot in plots], remarks)
 
 
