@@ -26,6 +26,7 @@ _EPILOG = """\
 `python -m benchmarks table FILE` prints the Markdown table of a run;
 `python -m benchmarks readme` writes tables, plots and the README's part from results/*.json;
 `python -m benchmarks prices` counts rounds and bytes of each operation on shares;
+`python -m benchmarks promises` computes what answers cost together, and the error of a noised mean;
 `python -m benchmarks plot FILE SERIES SVG` draws how a series grows (clients, rows, compared).
 A peer runs in an environment of its own, outside this repository:
 """
@@ -40,6 +41,8 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["prices"]:
         prices.PAGE.write_text(prices.page())
         return 0
+    if arguments[:1] == ["promises"]:
+        return _promises()
     if arguments[:1] == ["plot"]:
         return _plot(arguments[1:])
     parser = _parser()
@@ -115,6 +118,14 @@ def _readme(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks readme")
     parser.parse_args(arguments)
     summary.write()
+    return 0
+
+
+def _promises() -> int:
+    from benchmarks import promises  # matplotlib and dp-accounting are needed here alone
+
+    promises.PAGE.write_text(promises.page())
+    promises.draw()
     return 0
 
 

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from securecomp.local import SecureSum, secure_sum
+    from securecomp.privacy.terms import Privacy
     from securecomp.statistics import Column, Result, Study
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Column": "securecomp.statistics",
+    "Privacy": "securecomp.privacy.terms",
     "Result": "securecomp.statistics",
     "SecureSum": "securecomp.local",
     "Study": "securecomp.statistics",
     "secure_sum": "securecomp.local",
 }
 
-__all__ = ["Column", "Result", "SecureSum", "Study", "secure_sum"]
+__all__ = ["Column", "Privacy", "Result", "SecureSum", "Study", "secure_sum"]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ from securecomp.cli_bench import bench
 from securecomp.cli_ckks import ckks
 from securecomp.cli_codebook import codebook
 from securecomp.cli_paillier import paillier
+from securecomp.cli_privacy import budget, dial
 from securecomp.cli_stats import stats
 from securecomp.console import console, plain_errors, status
 
@@ -31,6 +32,8 @@ main.add_command(paillier)
 main.add_command(ckks)
 main.add_command(stats)
 main.add_command(codebook)
+main.add_command(budget)
+main.add_command(dial)
 
 
 @main.group()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from securecomp import cli_values as values
 
@@ -30,6 +31,7 @@ class Question:
         help: One line.
         ask: Takes the study, the arguments and the choices.
         groups: Whether --by groups it; otherwise the two do not go together.
+        uses: The choices that it heeds.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Question:
     help: str
     ask: Callable[["Study", Words, Choices], "Analysis"]
     groups: bool = False
+    uses: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -65,7 +68,12 @@ def _distinct(study: "Study", words: Words, choices: Choices) -> "Analysis":
 
 QUESTIONS = (
     Question(
-        "median", "COL", "Exact median.", lambda s, w, c: s.median(w[0], **_ranked(c)), groups=True
+        "median",
+        "COL",
+        "Exact median.",
+        lambda s, w, c: s.median(w[0], **_ranked(c)),
+        groups=True,
+        uses=("method", "engine"),
     ),
     Question(
         "quantiles",
@@ -73,6 +81,7 @@ QUESTIONS = (
         "Exact quantiles; see --q.",
         lambda s, w, c: s.quantiles(w[0], c["q"], **_ranked(c)),
         groups=True,
+        uses=("q", "method", "engine"),
     ),
     Question(
         "extremes",
@@ -80,12 +89,14 @@ QUESTIONS = (
         "Smallest and largest value.",
         lambda s, w, c: s.extremes(w[0], **_ranked(c)),
         groups=True,
+        uses=("method", "engine"),
     ),
     Question(
         "winner",
         "COL",
         "Site with the largest mean; its name only.",
         lambda s, w, c: s.winner(w[0], engine=c["engine"]),
+        uses=("engine",),
     ),
     Question(
         "correlation",
@@ -108,36 +119,42 @@ QUESTIONS = (
         "EXPOSURE OUTCOME",
         "With its interval; see --exposed, --event.",
         lambda s, w, c: s.odds_ratio(w[0], w[1], **_risk(c)),
+        uses=("exposed", "event"),
     ),
     Question(
         "relative-risk",
         "EXPOSURE OUTCOME",
         "With its interval.",
         lambda s, w, c: s.relative_risk(w[0], w[1], **_risk(c)),
+        uses=("exposed", "event"),
     ),
     Question(
         "risk-difference",
         "EXPOSURE OUTCOME",
         "With its interval.",
         lambda s, w, c: s.risk_difference(w[0], w[1], **_risk(c)),
+        uses=("exposed", "event"),
     ),
     Question(
         "mantel-haenszel",
         "EXPOSURE OUTCOME",
         "Odds ratio over strata, by default the sites; see --strata.",
         lambda s, w, c: s.mantel_haenszel(w[0], w[1], **_chosen(c, "strata"), **_risk(c)),
+        uses=("exposed", "event", "strata"),
     ),
     Question(
         "roc-auc",
         "SCORE OUTCOME",
         "Area under the ROC curve, from binned scores.",
         lambda s, w, c: s.roc_auc(w[0], w[1], **_chosen(c, "event", "bins")),
+        uses=("event", "bins"),
     ),
     Question(
         "glm",
         "FORMULA",
         "Regression, such as 'died ~ los + C(type)'; see --family.",
         lambda s, w, c: s.glm(w[0], c["family"], **_chosen(c, "weights", "offset")),
+        uses=("family", "weights", "offset"),
     ),
     Question(
         "kaplan-meier",
@@ -145,24 +162,28 @@ QUESTIONS = (
         "Survival curves; see --times.",
         lambda s, w, c: s.kaplan_meier(w[0], w[1], **_chosen(c, "by", "times")),
         groups=True,
+        uses=("times",),
     ),
     Question(
         "logrank",
         "TIME EVENT BY",
         "Test whether groups survive alike; see --times, --strata.",
         lambda s, w, c: s.logrank(w[0], w[1], w[2], **_chosen(c, "times", "strata")),
+        uses=("times", "strata"),
     ),
     Question(
         "cox",
         "TIME EVENT A,B,C",
         "Cox's regression; see --times, --strata.",
         lambda s, w, c: s.cox(w[0], w[1], w[2].split(","), **_chosen(c, "times", "strata")),
+        uses=("times", "strata"),
     ),
     Question(
         "distinct",
         "A,B,C",
         "Patients that these columns identify, each counted once.",
         _distinct,
+        uses=("expected",),
     ),
 )
 
@@ -245,16 +266,34 @@ def options(command: F) -> F:
     return command
 
 
+def refuse(needs: str, *names: str) -> None:
+    """Refuse options that were given without the one that they belong to.
+
+    Raises:
+        click.UsageError: It names both.
+    """
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} needs {needs}")
+
+
 def asked(by: str | None, given: Choices) -> bool:
     """Return whether an analysis is asked for.
 
     Raises:
-        click.UsageError: One that is not grouped, beside --by.
+        click.UsageError: One that is not grouped, beside --by; a choice that nothing heeds.
     """
     found = [question for question in QUESTIONS if given[question.key]]
     for question in found:
         if by is not None and not question.groups:
             raise click.UsageError(f"--by does not group --{question.name}; ask for it apart")
+    heeded = {name for question in found for name in question.uses}
+    context = click.get_current_context()
+    for name in {name for question in QUESTIONS for name in question.uses} - heeded:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            users = [f"--{q.name}" for q in QUESTIONS if name in q.uses]
+            raise click.UsageError(f"--{name} is for {', '.join(users)}, which is not asked for")
     return bool(found)
 
 

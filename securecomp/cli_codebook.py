@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from securecomp.console import console, plain_errors
+from securecomp.console import console, plain_errors, plain_writing, printable
 
 _file = click.Path(path_type=Path)
 
@@ -50,7 +50,8 @@ def draft(
             return
         if output.exists():
             raise click.UsageError(f"{output} is there already; name another file")
-        output.write_text(text + "\n", encoding="utf-8")
+        with plain_writing(output):
+            output.write_text(text + "\n", encoding="utf-8")
 
 
 @codebook.command()
@@ -91,7 +92,7 @@ def check(
     else:
         screen = console()
         for finding in found:
-            screen.print(f"{finding.severity}: {finding}", soft_wrap=True, markup=False)
+            screen.print(printable(f"{finding.severity}: {finding}"), soft_wrap=True, markup=False)
         what = f"{errors} errors, {len(found) - errors} warnings"
         screen.print(f"{file}: {what if found else 'follows the codebook'}", markup=False)
     if errors:

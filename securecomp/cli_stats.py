@@ -9,7 +9,14 @@ import click
 
 from securecomp import cli_analyses
 from securecomp import cli_values as values
-from securecomp.console import console, plain_errors, plain_warnings, status
+from securecomp.console import (
+    console,
+    plain_errors,
+    plain_warnings,
+    plain_writing,
+    printable,
+    status,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +74,7 @@ if TYPE_CHECKING:
     show_default=True,
     metavar="N",
     type=click.IntRange(min=0),
-    help="Fewest rows of a cell that is shown; 0 shows all.",
+    help="Fewest rows of a cell that a table shows; 0 shows all.",
 )
 @click.option(
     "--min-sites",
@@ -77,6 +84,28 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Fewest sites with rows in a cell that is shown.",
 )
+@click.option("--epsilon", metavar="E", help="Answer with noise: differential privacy.")
+@click.option("--delta", default="0", metavar="D", help="Beside --epsilon, such as 1e-6.")
+@click.option(
+    "--unit",
+    type=click.Choice(["record", "patient"]),
+    default="record",
+    show_default=True,
+    help="What noise protects; a patient needs --identifier.",
+)
+@click.option("--identifier", metavar="COL", help="Column that says whose record it is.")
+@click.option(
+    "--records", type=int, default=1, show_default=True, metavar="N", help="Most of a patient."
+)
+@click.option("--clip", multiple=True, metavar="COL=A:B", help="Bounds that values are moved to.")
+@click.option(
+    "--noise",
+    type=click.Choice(["skellam", "discrete-gaussian", "laplace"]),
+    default="skellam",
+    show_default=True,
+    help="Each site adds its part within the sum.",
+)
+@click.option("--ledger", metavar="FILE", help="Budget to pay from; see securecomp budget.")
 @click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
 @click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -106,6 +135,14 @@ def stats(
     codebook: Path | None,
     min_count: int,
     min_sites: int,
+    epsilon: str | None,
+    delta: str,
+    unit: str,
+    identifier: str | None,
+    records: int,
+    clip: tuple[str, ...],
+    noise: str,
+    ledger: str | None,
     delimiter: str | None,
     decimal_comma: bool,
     as_json: bool,
@@ -125,11 +162,14 @@ def stats(
         raise click.UsageError("give --edges once, or once for each --histogram")
     if edges and not histograms:
         raise click.UsageError("--edges needs a --histogram")
+    if epsilon is None:
+        cli_analyses.refuse("--epsilon", "delta", "unit", "identifier", "records", "clip", "ledger")
     computing = None if servers is None else values.servers(servers)
     bins = [values.edges(text) for text in edges]
     bins = bins * len(histograms) if len(bins) == 1 else bins
     with plain_errors(), plain_warnings(), status("computing"):
         from securecomp import sums as protocols
+        from securecomp.privacy.terms import from_options
         from securecomp.statistics import (
             Codebook,
             Count,
@@ -150,8 +190,14 @@ def stats(
             Histogram(column, by, these) for column, these in zip(histograms, bins, strict=True)
         ]
         wanted += [CrossTable(None, by, row, col) for row, col in crosstabs]
-        if not cli_analyses.asked(by, analyses) and not wanted:
+        more = cli_analyses.asked(by, analyses)
+        if not more and not wanted:
             raise click.UsageError("ask for something: --count, --sum COL, --mean COL, ...")
+        if more and epsilon is not None:  # before the budget pays for the rest
+            raise click.UsageError(
+                "--epsilon is for counts, sums, means, histograms and cross tables; ask for "
+                "analyses apart, if their results may be shown without noise"
+            )
         if html is not None:
             _check_page(html)
         sites = name_sites(files)
@@ -174,6 +220,18 @@ def stats(
             codebook=None if codebook is None else Codebook.read(codebook),
             minimum_count=min_count,
             minimum_sites=min_sites,
+            privacy=None
+            if epsilon is None
+            else from_options(
+                epsilon,
+                delta,
+                clip=clip,
+                ledger=ledger,
+                unit=unit,
+                identifier=identifier,
+                records=records,
+                noise=noise,
+            ),
             sources={name: str(path) for name, path in sites.items()},
         )
         results = study.run(wanted) if wanted else []
@@ -181,7 +239,8 @@ def stats(
         if html is not None:
             from securecomp.reports import page
 
-            html.write_text(page([*results, *found]), encoding="utf-8")
+            with plain_writing(html):
+                html.write_text(page([*results, *found]), encoding="utf-8")
     if as_json:
         click.echo(json.dumps(_report(results, found), allow_nan=False))
     else:
@@ -231,16 +290,21 @@ def _print(results: list["Result"], analyses: list["Analysis"]) -> None:
     for result in results:
         header, cells = result.grid()
         _table(screen, result.title, header, cells)
+        if result.guarantee is not None:
+            _say(screen, f"noised, {result.guarantee}")
     for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
         _say(screen, remark)
     if results:
         run = results[0].run
-        _say(screen, run.summary())
+        for line in run.summary().split("\n"):
+            _say(screen, line)
         for party, what in run.learned.items():
             _say(screen, f"each {party} learned: {what}")
         if run.from_data:
             facts = "; ".join(f"{name}: {value}" for name, value in run.from_data.items())
             _say(screen, f"public, taken from the data: {facts}")
+    if analyses and any("suppressed" in row for result in results for row in result.rows):
+        _say(screen, "the analyses below show the counts that they are made of, also small ones")
     for analysis in analyses:
         for grid in analysis.grids():
             title = f"{analysis.title}: {grid.title}" if grid.title else analysis.title
@@ -250,7 +314,7 @@ def _print(results: list["Result"], analyses: list["Analysis"]) -> None:
 
 
 def _say(screen: "Console", text: str) -> None:
-    screen.print(text, soft_wrap=True, markup=False)
+    screen.print(printable(text), soft_wrap=True, markup=False)
 
 
 def _table(
@@ -264,11 +328,16 @@ def _table(
     from rich.text import Text
 
     # The data are text, not rich's markup; and a title is not folded to its table's width.
-    screen.print(Text(title, style="bold"), soft_wrap=True)
+    screen.print(Text(printable(title), style="bold"), soft_wrap=True)
     table = Table()
     for place, name in enumerate(header):
         # An analysis names its rows in the first column.
-        table.add_column(Text(name), justify="left" if named and place == 0 else "right")
+        left = named and place == 0
+        table.add_column(
+            Text(printable(name)),
+            justify="left" if left else "right",
+            overflow="fold" if left else "ellipsis",  # names that begin alike stay apart
+        )
     for row in cells:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     screen.print(table)

@@ -52,16 +52,22 @@ def edges(text: str, option: str = "--edges") -> tuple[float, ...]:
 
 
 def times(text: str) -> tuple[float, ...]:
-    """Return increasing times: numbers with commas between them, or FROM:TO:STEP."""
+    """Return increasing times: numbers with commas between them, or FROM:TO:STEP, TO included."""
+    from decimal import Decimal, InvalidOperation
+
     if ":" not in text:
         return edges(text, "--times")
-    parts = edges(text.replace(":", ","), "--times")
-    if len(parts) != 3 or not parts[2] > 0 or not 0 <= (parts[1] - parts[0]) / parts[2] < 10**5:
+    try:
+        # In decimals: three tenths are 0.3, and on the grid.
+        start, stop, step = (Decimal(part.strip()) for part in text.split(":"))
+        count = int((stop - start) / step) if step > 0 else -1
+    except (InvalidOperation, ValueError, OverflowError):
+        count = -1
+    if not 0 <= count < 10**5:
         raise click.BadParameter(
             f"expected FROM:TO:STEP, such as 0:365:30, got {text!r}", param_hint="--times"
         )
-    start, stop, step = parts
-    return tuple(start + i * step for i in range(int((stop - start) / step) + 1))
+    return tuple(float(start + i * step) for i in range(count + 1))
 
 
 def columns(

@@ -4,6 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,13 +15,30 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+def printable(text: str) -> str:
+    """Return text without what a terminal would take for a command, or for another direction."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
     """Print what is wrong in one line and exit with status 1."""
     try:
         yield
     except SecureCompError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(printable(f"error: {error}"), err=True)
+        sys.exit(1)
+
+
+@contextlib.contextmanager
+def plain_writing(path: Path) -> Iterator[None]:
+    """Say in one line why a file cannot be written, and exit with status 1."""
+    try:
+        yield
+    except OSError as error:
+        click.echo(printable(f"error: {path}: cannot be written: {error.strerror}"), err=True)
         sys.exit(1)
 
 
@@ -35,7 +53,7 @@ def plain_warnings() -> Iterator[None]:
             yield
         finally:
             for warning in caught:
-                click.echo(f"warning: {warning.message}", err=True)
+                click.echo(printable(f"warning: {warning.message}"), err=True)
 
 
 @contextlib.contextmanager

@@ -119,7 +119,13 @@ def _bars(axes: "Axes", plot: Plot) -> None:
         widths = [(b - a) * share for a, b in pairs]
         look: dict[str, Any] = {"color": _COLOURS[index % 6], "edgecolor": _INK, "linewidth": 0.5}
         axes.bar(left, columns["count"], widths, align="edge", label=_plain(name), **look)
-    axes.set_ylim(bottom=0)
+        for place, width, count in zip(left, widths, columns["count"], strict=True):
+            if math.isnan(count):  # suppressed, which is not 0
+                axes.text(place + width / 2, 0, "*", ha="center", va="bottom")
+    shown = [n for columns in plot.series.values() for n in columns["count"] if not math.isnan(n)]
+    axes.set_ylim(0, 1.05 * max(shown, default=0) or 1)
+    ends = [end for columns in plot.series.values() for end in (columns["from"], columns["to"])]
+    axes.set_xlim(min(map(min, ends)), max(map(max, ends)))
     _legend(axes, plot)
 
 
@@ -152,10 +158,8 @@ def _for_a_page(text: str, title: str) -> str:
     size = re.search(r'viewBox="([^"]+)"', element)
     box = size.group(1) if size else "0 0 504 288"
     name = html.escape(title, quote=True)
-    return re.sub(
-        r"<svg[^>]*>",
+    opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="{box}" role="img" aria-label="{name}">',
-        element,
-        count=1,
+        f'viewBox="{box}" role="img" aria-label="{name}">'
     )
+    return re.sub(r"<svg[^>]*>", lambda _: opening, element, count=1)  # a name may have a \\1

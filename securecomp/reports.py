@@ -4,12 +4,13 @@ The page needs nothing else: no script, no font, no network. Needs jinja2 and ma
 (`pip install 'securecomp[report]'`).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from securecomp.drawing import svg
-from securecomp.errors import BackendUnavailableError
+from securecomp.pages import render
 from securecomp.statistics.analysis import Analysis, Grid, Plot
 from securecomp.statistics.definitions import Histogram
 from securecomp.statistics.results import Result, Run
@@ -37,21 +38,9 @@ def page(answers: Sequence[Answer], title: str = "What the sites computed togeth
     Raises:
         BackendUnavailableError: jinja2 or matplotlib is not installed.
     """
-    try:
-        import jinja2
-    except ImportError as error:
-        raise BackendUnavailableError(
-            "a page needs jinja2; pip install 'securecomp[report]'"
-        ) from error
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("securecomp"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     runs = list({id(answer.run): answer.run for answer in answers}.values())
-    return environment.get_template("report.html").render(
+    return render(
+        "report.html",
         title=title,
         sections=[_section(answer) for answer in answers],
         sites=runs[0].parties if runs else (),
@@ -69,6 +58,8 @@ def _section(answer: Answer) -> Section:
         header, cells = answer.grid()
         grids = [Grid("", tuple(header), tuple(map(tuple, cells)))]
         plots, remarks = _bars(answer), list(answer.remarks)
+        if answer.guarantee is not None:
+            remarks.append(f"noised, {answer.guarantee}")
     return Section(answer.title, grids, [(plot.title, svg(plot)) for plot in plots], remarks)
 
 
@@ -79,11 +70,13 @@ def _bars(result: Result) -> list[Plot]:
         return []
     series = {}
     for row in result.rows:
-        counts = [0 if n is None else n for n in row["value"]]
+        counts = [math.nan if n is None else n for n in row["value"]]
         ends = {"from": row["edges"][:-1], "to": row["edges"][1:], "count": counts}
         name = "rows" if statistic.by is None else f"{statistic.by}={row['group']}"
         series[name] = ends
-    return [Plot("bars", result.title, str(statistic.column), "rows", series)]
+    hidden = any(n is None for row in result.rows for n in row["value"])
+    title = result.title + ("; bins with * are not shown" if hidden else "")
+    return [Plot("bars", title, str(statistic.column), "rows", series)]
 
 
 def _learned(runs: Sequence[Run]) -> list[tuple[str, str, str]]:

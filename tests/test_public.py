@@ -11,6 +11,7 @@ import securecomp
 
 HOMES = {
     "Column": "securecomp.statistics",
+    "Privacy": "securecomp.privacy.terms",
     "Result": "securecomp.statistics",
     "SecureSum": "securecomp.local",
     "Study": "securecomp.statistics",

@@ -9,6 +9,7 @@ from benchmarks.cases import (
     growth,
     masking,
     paillier,
+    privacy,
     regression,
     split,
     study,
@@ -29,6 +30,7 @@ CASES: tuple[Case, ...] = (
     *paillier.CASES,
     # BLAS's threads would spin while others are timed, and slow numpy's short products most.
     *(replace(case, blas_threads=1) for case in (*ckks.CASES, *computing.CASES)),
+    *privacy.CASES,
 )
 
 

@@ -276,6 +276,25 @@ PEERS = (
             for phase, (does, parts) in _CKKS.items()
         ),
     ),
+    Peer(
+        name="opendp",
+        script="opendp_noise.py",
+        parties=1,
+        packages="opendp==0.16.0 numpy",
+        how=(
+            "Its discrete Laplace and discrete Gaussian measurements on a vector of 20,000 i64, "
+            "scaled; one call, of scale and sigma 10."
+        ),
+        comparisons=tuple(
+            Comparison(
+                f"opendp/{name}",
+                f"OpenDP, discrete {name.capitalize()}",
+                f"privacy/draws/{name}",
+                (name,),
+            )
+            for name in ("laplace", "gaussian")
+        ),
+    ),
     *(
         Peer(
             name=f"spu_{protocol}",

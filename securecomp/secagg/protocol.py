@@ -1,14 +1,15 @@
 """Secure aggregation by masking, as a `SumProtocol`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from securecomp import wire
 from securecomp.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
-from securecomp.errors import ParameterError
+from securecomp.errors import ParameterError, ThresholdError
 from securecomp.secagg import masking
 from securecomp.secagg.aggregate import Receiver
 from securecomp.secagg.client import Client
-from securecomp.secagg.parameters import PROTOCOL, Parameters, Security
+from securecomp.secagg.parameters import PROTOCOL, SMALLEST_COHORT, Parameters, Security
 from securecomp.secagg.server import Server
 from securecomp.session import Layout, Session
 
@@ -20,16 +21,30 @@ class Masking:
     servers = 1
     server = "server"
 
-    def __init__(self, security: Security = "semi-honest") -> None:
+    def __init__(self, security: Security = "semi-honest", minimum: int | None = None) -> None:
         """Choose the adversary.
 
         Args:
             security: "semi-honest" for a server that follows the protocol, "active" for one
                 that may not.
+            minimum: Fewest survivors whose sum a client helps to reveal; by default, and at least,
+                what secrecy needs.
         """
         if security not in ("semi-honest", "active"):
             raise ParameterError(f'security is "semi-honest" or "active", not {security!r}')
         self.security: Security = security
+        self.minimum = minimum
+
+    def requiring(self, minimum: int, clients: int) -> "Masking":
+        """Return the same protocol, whose sums of fewer survivors no client helps to reveal.
+
+        Raises:
+            ThresholdError: There are not so many clients.
+        """
+        if minimum > clients or clients < SMALLEST_COHORT:
+            least = max(minimum, SMALLEST_COHORT)
+            raise ThresholdError(least, clients, "masking: too few clients for a sum")
+        return Masking(self.security, max(minimum, self.minimum or 0))
 
     @property
     def limit(self) -> int:
@@ -46,7 +61,10 @@ class Masking:
         """Agree on a session; every contributor receives the result unless told otherwise."""
         check_apart(contributors, (self.server,))
         receivers = contributors if receivers is None else receivers
-        parameters = Parameters.choose(len(contributors), layout.bound, security=self.security)
+        clients, bound = len(contributors), layout.bound
+        parameters = Parameters.choose(clients, bound, security=self.security)
+        least = max(self.minimum or 0, parameters.minimum)
+        parameters = replace(parameters, minimum=least).check(bound)
         parties = (*contributors, self.server, *receivers)
         return Session.create(
             PROTOCOL,

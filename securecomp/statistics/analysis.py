@@ -6,13 +6,14 @@ what it cost and what was revealed on the way.
 
 import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from securecomp.statistics.results import Run
 
 _WIDTH = 100
+_SMALL = 10
 _SHOWN = 12
 """So many of the opened totals are named where people read; all are in `run.opened`."""
 
@@ -55,7 +56,7 @@ class Plot:
         y: Name of the vertical axis.
         series: Name to columns of numbers, by kind. forest: {"estimate", "low", "high"}, one name
             an estimate; steps and line: {"x", "y"}, optionally "low" and "high"; bars: {"from",
-            "to", "count"}.
+            "to", "count"}, a count that is not shown NaN.
         reference: A value to mark: 1 for ratios.
         logarithmic: Whether the axis of the estimates is logarithmic.
     """
@@ -134,6 +135,18 @@ class Analysis:
         tables = "".join(html_table(grid) for grid in self.grids())
         notes = "<br>".join(map(html.escape, self.notes()))
         return f"<h4>{html.escape(self.title)}</h4>{tables}<p><small>{notes}</small></p>"
+
+
+def small_counts(counts: Iterable[int]) -> list[str]:
+    """Return a remark if counts that are shown, or became known, may be about single people."""
+    few = sum(1 for n in counts if 1 <= n <= _SMALL)
+    if not few:
+        return []
+    many = f"{few:,} of the counts that became known are" if few > 1 else "1 of the counts is"
+    return [
+        f"{many} between 1 and {_SMALL} and may be about single patients; before you show them to "
+        "others, use larger groups, or fewer times or bins"
+    ]
 
 
 def html_table(grid: Grid) -> str:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from securecomp.errors import RangeError, ThresholdError
-from securecomp.statistics.analysis import Analysis, Grid
+from securecomp.statistics.analysis import Analysis, Grid, small_counts
 from securecomp.statistics.comparisons import Sample
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.moments import Moments, chosen_levels, group_moments, two_columns
@@ -101,6 +101,10 @@ class Anova(Analysis):
             *([] if self.equal_variance else [welch]),
             Grid("", ("eta squared",), ((f"{self.eta_squared:.4f}",),)),
         ]
+
+    def remarks(self) -> list[str]:
+        """Return whether groups are small."""
+        return small_counts(sample.n for sample in self.samples)
 
     def facts(self) -> dict[str, Any]:
         """Return all numbers by name."""

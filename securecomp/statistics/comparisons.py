@@ -17,7 +17,7 @@ import numpy as np
 from securecomp.core.fixedpoint import FixedPoint, Number
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.statistics.adding import Block
-from securecomp.statistics.analysis import Analysis, Grid, Plot
+from securecomp.statistics.analysis import Analysis, Grid, Plot, small_counts
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import kept_rows
 from securecomp.statistics.moments import (
@@ -169,7 +169,8 @@ class TTest(Analysis):
         first = self.samples[0].name
         what = f"difference {first} minus {self.samples[1].name}" if self.samples[1:] else "mean"
         than = {"two-sided": "is not", "less": "is less than", "greater": "is greater than"}
-        return [f"the alternative: the {what} {than[self.alternative]} {self.mu:g}"]
+        said = f"the alternative: the {what} {than[self.alternative]} {self.mu:g}"
+        return [said, *small_counts(sample.n for sample in self.samples)]
 
 
 def t_test(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError, ThresholdError
-from securecomp.statistics.analysis import Analysis, Grid
+from securecomp.statistics.analysis import Analysis, Grid, small_counts
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Tally
 from securecomp.statistics.moments import two_columns
@@ -133,7 +133,7 @@ class ChiSquare(Analysis):
                 f"{few} of {self.expected.size} expected counts are below {_FEW}: the p value is "
                 f"approximate; {exact}"
             )
-        return remarks
+        return remarks + small_counts(n for line in self.table for n in line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +179,10 @@ class Fisher(Analysis):
             Grid("rows", header, counted),
             Grid("", ("odds ratio", "p", "alternative"), (test,)),
         ]
+
+    def remarks(self) -> list[str]:
+        """Return whether counts are small."""
+        return small_counts(n for line in self.table for n in line)
 
     def facts(self) -> dict[str, Any]:
         """Return all numbers by name; an odds ratio that is not finite is None."""

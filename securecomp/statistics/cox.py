@@ -23,9 +23,10 @@ import numpy.typing as npt
 
 from securecomp.errors import RangeError
 from securecomp.statistics.adding import Block, Reals
+from securecomp.statistics.analysis import small_counts
 from securecomp.statistics.covariates import Covariates, total
 from securecomp.statistics.coxresult import Baseline, ChiSquare, Cox, Step
-from securecomp.statistics.followup import Rows, TimeGrid, distinct, integers, small_counts
+from securecomp.statistics.followup import Rows, TimeGrid, distinct, integers
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import cell_names
 from securecomp.statistics.schema import MAX_ROWS

@@ -19,7 +19,7 @@ import numpy as np
 from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.statistics.adding import Block
-from securecomp.statistics.analysis import Analysis, Grid, Plot
+from securecomp.statistics.analysis import Analysis, Grid, Plot, small_counts
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import bin_names, group_codes, kept_rows
 from securecomp.statistics.moments import two_columns
@@ -183,7 +183,7 @@ class Discrimination(Analysis):
             )
         if self.auc_high < 0.5:
             remarks.append("larger scores go with fewer events; is event the right level?")
-        return remarks
+        return remarks + small_counts([*self.cases, *self.controls])
 
 
 def roc_auc(

@@ -11,6 +11,8 @@ from securecomp.statistics.schema import Column
 
 Code = str | int | float
 Kind = Literal["number", "category", "identifier"]
+_MOST_DECIMALS = 22  # the last power of ten that float64 holds
+_LARGEST = 308
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -50,8 +52,19 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         where = f"codebook: column {name!r}"
         numbers = (self.lower, self.upper, *(self.typical or ()))
         numbers += tuple(c for c in self.missing if not isinstance(c, str))
-        if any(v is not None and not math.isfinite(v) for v in numbers):
-            raise ParameterError(f"{where}: a number is not finite; correct it")
+        if any(v is not None and not _is_usual(v) for v in numbers):
+            raise ParameterError(
+                f"{where}: a number is not finite, or beyond any float; correct it"
+            )
+        texts = (name, self.unit, self.description, *self.levels, *map(str, self.missing))
+        if not all(text.isprintable() for text in texts):
+            raise ParameterError(
+                f"{where}: its name, unit, description, levels and codes are text that prints, in "
+                "one line; remove what does not"
+            )
+        written = [as_number(v) for v in (*self.levels, *self.missing)]
+        if any(n is not None and abs(n.adjusted()) > _LARGEST for n in written):
+            raise ParameterError(f"{where}: a level or code is beyond any float; correct it")
         if self.kind == "number":
             self._check_number(where)
         elif (self.lower, self.upper, self.typical, self.decimals) != (None, None, None, 0):
@@ -73,8 +86,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         low, high = self.lower, self.upper
         if low is None or high is None or low > high:
             raise ParameterError(f"{where}: give lower and upper, the lesser one first")
-        if not 0 <= self.decimals <= 30:
-            raise ParameterError(f"{where}: decimals are a number from 0 to 30")
+        if not 0 <= self.decimals <= _MOST_DECIMALS:
+            raise ParameterError(f"{where}: decimals are a number from 0 to {_MOST_DECIMALS}")
         if self.typical is not None:
             least, most = self.typical
             if not low <= least <= most <= high:
@@ -111,3 +124,11 @@ def as_number(value: Code) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
+
+
+def _is_usual(number: float) -> bool:
+    """Return whether a number is finite, and no integer beyond any float."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False

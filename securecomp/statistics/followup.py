@@ -25,8 +25,6 @@ from securecomp.statistics.tables import Table
 MAX_TIMES = 100_000
 DEFAULT_BOUND = 1000
 """Up to this agreed bound, all integers are the grid if none is given."""
-SMALL = 10
-"""A count from 1 to this is remarked on: it may be about single patients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,18 +189,6 @@ def distinct(**columns: str | None) -> None:
                 f"column {column!r} is both {roles[column]} and {role}; name two columns"
             )
         roles[column] = role
-
-
-def small_counts(counts: Iterable[int]) -> list[str]:
-    """Return a remark if counts that are shown are small."""
-    few = sum(1 for n in counts if 1 <= n <= SMALL)
-    if not few:
-        return []
-    many = f"{few:,} of the counts that became known are" if few > 1 else "1 of the counts is"
-    return [
-        f"{many} between 1 and {SMALL} and may be about single patients; before you show them to "
-        "others, use fewer times or larger groups."
-    ]
 
 
 def integers(array: npt.NDArray[Any]) -> list[int]:

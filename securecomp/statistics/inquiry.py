@@ -2,14 +2,26 @@
 
 import time
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 from securecomp import sums
+from securecomp.core.entropy import Entropy
 from securecomp.local import LocalCarrier
 from securecomp.statistics.adding import Adder, Block
 from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.results import Run
 from securecomp.statistics.schema import Schema
 from securecomp.statistics.tables import Table
+
+
+class Noise(Protocol):
+    """What every site adds to its integers before they leave it."""
+
+    def reach(self, measure: Measure) -> int:
+        """Return by how much noise can enlarge an integer of one site."""
+
+    def add(self, measure: Measure, integers: list[int], entropy: Entropy) -> list[int]:
+        """Return one site's integers with noise, every one of them."""
 
 
 class Inquiry:
@@ -31,6 +43,7 @@ class Inquiry:
         missing: Missing,
         protocol: sums.SumProtocol,
         carrier: LocalCarrier,
+        noise: Noise | None = None,
     ) -> None:
         self.tables = tuple(tables)
         self.schema = schema
@@ -38,6 +51,7 @@ class Inquiry:
         self.protocol = protocol
         self.carrier = carrier
         self.adder = Adder(self.sites, protocol, carrier)
+        self._noise = noise
         self._learned: dict[str, str] = {}
         self._beside, self._servers = "", 0
         self._start = time.perf_counter()
@@ -50,14 +64,24 @@ class Inquiry:
 
     def totals(self, measures: Sequence[Measure]) -> dict[Measure, list[int]]:
         """Run one secure sum over all cells of all measures."""
+        return self.added(measures, self.measured(measures))
+
+    def measured(self, measures: Sequence[Measure]) -> list[Block]:
+        """Let every site compute its parts, with its noise if there is some; nothing is sent."""
         labels = {measure: measure.labels(self.schema) for measure in measures}
         bounds = {measure: measure.bound(self.schema) for measure in measures}
-        # All sites measure, and refuse what is wrong, before any site sends.
         parts: dict[Measure, dict[str, list[int]]] = {measure: {} for measure in measures}
         for table in self.tables:
             for measure in measures:
-                parts[measure][table.site] = measure.part(table, self.schema, self.missing)
-        blocks = [Block(labels[m], bounds[m], parts[m]) for m in measures]
+                part = measure.part(table, self.schema, self.missing)
+                if self._noise is not None:
+                    part = self._noise.add(measure, part, self.carrier.entropy)
+                parts[measure][table.site] = part
+        reach = {m: self._noise.reach(m) if self._noise is not None else 0 for m in measures}
+        return [Block(labels[m], bounds[m] + reach[m], parts[m]) for m in measures]
+
+    def added(self, measures: Sequence[Measure], blocks: Sequence[Block]) -> dict[Any, list[int]]:
+        """Add up what `measured` returned, which all sites have computed, and refused if wrong."""
         return dict(zip(measures, self.adder.add(*blocks), strict=True))
 
     def computes(self, protocol: str, servers: int, learned: dict[str, str]) -> None:

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.adding import Block, Reals
-from securecomp.statistics.analysis import Analysis, Grid
-from securecomp.statistics.followup import Rows, TimeGrid, distinct, integers, small_counts
+from securecomp.statistics.analysis import Analysis, Grid, small_counts
+from securecomp.statistics.followup import Rows, TimeGrid, distinct, integers
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import cell_names
 from securecomp.statistics.results import Run, show

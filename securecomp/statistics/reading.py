@@ -12,6 +12,8 @@ import numpy.typing as npt
 Mask = npt.NDArray[np.bool_]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_LARGEST = 330
+"""No code for missing has more digits before its point: no float has."""
 COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
@@ -20,9 +22,10 @@ class Codes:
 
     def __init__(self, codes: Sequence[str | int | float]) -> None:
         self.texts = {str(code).strip() for code in codes}
-        self.numbers = [
-            Decimal(str(code)) for code in codes if _NUMBER.fullmatch(str(code).strip())
-        ]
+        written = (str(code).strip() for code in codes)
+        numbers = [Decimal(text) for text in written if _NUMBER.fullmatch(text)]
+        # An integer of a longer one would be written out in full.
+        self.numbers = [n for n in numbers if abs(n.adjusted()) <= _LARGEST]
 
     def __contains__(self, cell: Any) -> bool:
         if isinstance(cell, str):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -16,6 +16,9 @@ from securecomp.errors import BackendUnavailableError, ParameterError
 from securecomp.local import Transcript
 from securecomp.statistics.definitions import CrossTable, Histogram, Row, Statistic, Sum
 from securecomp.statistics.measures import bin_names
+
+if TYPE_CHECKING:
+    from securecomp.privacy.guarantee import Guarantee
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 """The libraries whose data frames come out; pyarrow is always there."""
@@ -82,6 +85,9 @@ class Result:
         tolerance: What plaintext may lose by rounding where terms cancel.
         outside: For each row of a histogram, how many are below and above by plaintext.
         remarks: What a reader must know.
+        guarantee: Of an answer with noise: what it promises. It is compared with nothing, and
+            each row has in `error` what the noise stays within in 95 of 100 runs, where the
+            answer is one number.
     """
 
     statistic: Statistic
@@ -91,6 +97,7 @@ class Result:
     tolerance: float = 0.0
     outside: tuple[Any, ...] = ()
     remarks: tuple[str, ...] = ()
+    guarantee: "Guarantee | None" = None
 
     @property
     def value(self) -> Any:
@@ -118,8 +125,10 @@ class Result:
         """Whether every value that is shown equals the plaintext one.
 
         Counts and integer sums must be identical; what plain numpy rounds, to 1e-9 of it, or to
-        1e-12 of the terms that it adds.
+        1e-12 of the terms that it adds. Never of an answer with noise.
         """
+        if self.guarantee is not None:
+            return False
         values = all(
             _close(row["value"], plain, self.tolerance)
             for row, plain in zip(self.rows, self.plaintext, strict=True)
@@ -188,6 +197,7 @@ class Result:
                 "by": s.by,
                 **{k: v for k, v in row.items() if k != "value"},
                 "value": row["value"],
+                **({} if self.guarantee is None else {"privacy": self.guarantee.facts()}),
             }
             for row in self.rows
         ]
@@ -246,7 +256,8 @@ class Result:
         return "\n".join([self.title, *lines, "", *notes])
 
     def _notes(self) -> list[str]:
-        notes = [*self.remarks, *self.run.summary().split("\n"), *_learned(self.learned)]
+        promise = [] if self.guarantee is None else [f"noised, {self.guarantee}"]
+        notes = [*promise, *self.remarks, *self.run.summary().split("\n"), *_learned(self.learned)]
         if self.run.from_data:
             facts = "; ".join(f"{name}: {value}" for name, value in self.run.from_data.items())
             notes.append(f"public, taken from the data: {facts}")

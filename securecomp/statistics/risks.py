@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.statistics.analysis import Analysis, Grid, Plot
+from securecomp.statistics.analysis import Analysis, Grid, Plot, small_counts
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Tally
 from securecomp.statistics.moments import two_columns
@@ -121,7 +121,8 @@ class Risk(Analysis):
     def remarks(self) -> list[str]:
         """Return how the interval was computed, and what was added."""
         halves = "; one half was added to each count, as one is 0" if self.halves else ""
-        return [f"interval: {self.method}{halves}"]
+        few = small_counts(n for line in self.table for n in line)
+        return [f"interval: {self.method}{halves}", *few]
 
 
 def risk(
@@ -248,14 +249,18 @@ def marked_level(ask: Inquiry, column: str, level: Level | None, role: str, what
             f"({', '.join(map(str, levels[:20]))}); declare two levels, or make a column of two"
         )
     if level is None:
-        if set(levels) == {0, 1}:  # or False and True, which are equal to these
-            return max(levels)
+        # Or False and True, which are equal to these; or as a codebook writes them.
+        if set(levels) in ({0, 1}, {"0", "1"}, {"false", "true"}):
+            return max(levels, key=str)
         raise ParameterError(
             f"{what}: say which level of {column!r} is meant: {role}={levels[0]!r} or "
-            f"{role}={levels[1]!r}"
+            f"{role}={levels[1]!r} (--{role} {levels[0]})"
         )
     for known in levels:
         if known == level and isinstance(known, bool) == isinstance(level, bool):
+            return known
+    for known in levels:  # codes are numbers at one place and text at another
+        if not isinstance(level, bool) and str(known) == str(level):
             return known
     raise ParameterError(
         f"{what}: {role}={level!r} is not a level of {column!r}; it has {levels[0]!r} and "

@@ -11,6 +11,7 @@ import numpy as np
 from securecomp import sums, wire
 from securecomp.errors import AuthenticationError, ParameterError, ThresholdError
 from securecomp.local import LocalCarrier
+from securecomp.privacy.terms import Privacy
 from securecomp.statistics import definitions, release
 from securecomp.statistics.analyses import Analyses
 from securecomp.statistics.cells import needed
@@ -54,6 +55,7 @@ class Study(Analyses):
         codebook: Codebook | None = None,
         signatures: Mapping[str, Signature] | None = None,
         keys: Mapping[str, bytes] | None = None,
+        privacy: Privacy | None = None,
     ) -> None:
         """Take the sites' data.
 
@@ -77,6 +79,9 @@ class Study(Analyses):
             signatures: Each site's on the codebook; by default they sign here, with their keys of
                 this simulation.
             keys: The public keys that signatures are verified with.
+            privacy: Terms under which all answers have noise; `noised` says how. Then only counts,
+                sums, means, histograms and cross tables are answered, and nothing is compared
+                with plaintext.
 
         Raises:
             ThresholdError: Fewer than two sites, or than `minimum_sites`.
@@ -125,6 +130,9 @@ class Study(Analyses):
         self.protocol = (
             sums.protocol(protocol, servers=servers) if isinstance(protocol, str) else protocol
         )
+        if privacy is not None and not isinstance(privacy, Privacy):
+            raise ParameterError(f"privacy is a Privacy, not {privacy!r}")
+        self.privacy = privacy
         self.missing: Missing = missing
         whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
         if rows is not None and not (whole and 1 <= rows <= MAX_ROWS):
@@ -192,6 +200,8 @@ class Study(Analyses):
             raise ParameterError("run takes statistics: Count(), Sum(column), ...")
         if not statistics:
             raise ParameterError("ask for at least one statistic")
+        if self.privacy is not None:
+            return self._noised(self.privacy, statistics)
         ask = self.inquiry()
         schema = ask.schema
         measures = list(dict.fromkeys(m for s in statistics for m in s.measures()))
@@ -222,13 +232,27 @@ class Study(Analyses):
             )
         return results
 
+    def _noised(self, privacy: Privacy, statistics: Sequence[Statistic]) -> list[Result]:
+        from securecomp.statistics.noised import Noised  # samplers take a while to load
+
+        if self.codebook is not None:
+            self._agree(self.codebook)
+        noised = Noised(privacy, self.tables, self.columns, self.missing, self.rule, self.protocol)
+        return noised.answer(statistics, self._carrier)
+
     def inquiry(self) -> Inquiry:
         """Begin a question: agree on facts anew, count messages from zero.
 
         Raises:
+            ParameterError: The study answers with noise, and this question has none.
             AuthenticationError: A site has not signed the codebook, or another one.
             ParameterError, RangeError: A site's data do not follow it.
         """
+        if self.privacy is not None:
+            raise ParameterError(
+                "this study answers with noise: counts, sums, means, histograms and cross tables; "
+                "for other analyses make a study without privacy, if its results may be shown"
+            )
         if self.codebook is not None:
             self._agree(self.codebook)
         closed = self.codebook is not None

@@ -9,9 +9,9 @@ import numpy as np
 
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.adding import Block
-from securecomp.statistics.analysis import Analysis, Grid, Plot
+from securecomp.statistics.analysis import Analysis, Grid, Plot, small_counts
 from securecomp.statistics.curve import Curve, Interval, RestrictedMean, estimate
-from securecomp.statistics.followup import TimeGrid, distinct, integers, small_counts
+from securecomp.statistics.followup import TimeGrid, distinct, integers
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import cell_names
 from securecomp.statistics.results import Run, show

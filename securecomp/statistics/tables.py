@@ -4,6 +4,7 @@ Data frames of pandas, polars and pyarrow come in through narwhals. Nothing here
 Errors name site, column and row, never a value. A row is counted from 1, without a header.
 """
 
+import copy
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -125,6 +126,20 @@ class Table:
         self._numbers: dict[str, Numbers] = {}
         self._categories: dict[str, Categories] = {}
         self._text: dict[str, bool] = {}
+
+    def kept(self, rows: Mask) -> "Table":
+        """Return the same table with some of its rows only."""
+        other = copy.copy(self)
+        other._frame = self._frame.filter(rows.tolist())
+        other.rows = int(rows.sum())
+        other._numbers, other._categories, other._text = {}, {}, {}
+        return other
+
+    def moved(self, column: str, values: npt.NDArray[Any]) -> "Table":
+        """Return the same table with other values in a numeric column."""
+        other = copy.copy(self)
+        other._numbers = {**self._numbers, column: Numbers(values, self.missing(column, True))}
+        return other
 
     @property
     def columns(self) -> list[str]:

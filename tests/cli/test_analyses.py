@@ -197,3 +197,86 @@ def test_bad_questions(run, files, made, arguments, words):
     assert result.exit_code in (1, 2)
     assert words in result.stderr
     assert made == []
+
+
+def test_bins_that_are_not_shown_are_no_empty_bins(run, write, folder):
+    rows = "los\n" + "1\n" * 30 + "6\n" * 3 + "12\n" * 4 + "17\n" * 20
+    files = [write("north.csv", rows), write("south.csv", rows.replace("6", "7"))]
+    arguments = ["--histogram", "los", "--edges", "0,5,10,15,20", "--html", "r.html"]
+    result = run("stats", *files, *arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    text = Path("r.html").read_text(encoding="utf-8")
+    svg = text[text.index("<svg") : text.index("</svg>")]
+    bins = [line for line in result.stdout.splitlines() if "[" in line]
+    hidden = sum("<11" in line or "*" in line for line in bins)
+    assert len(bins) == 4
+    assert svg.count(">*<") == hidden >= 2
+    assert "bins with * are not shown" in text
+
+
+def test_small_counts_of_analyses_are_remarked_on(run, files):
+    result = run("stats", *files, "--crosstab", "ward", "died", "--chi-square", "ward", "died")
+    assert "the analyses below show the counts that they are made of" in result.stdout
+    assert "of the counts that became known are between 1 and 10" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--count", "--weights", "los"], "--weights is for --glm, which is not asked for"),
+        (["--mean", "los", "--times", "0:3:1"], "--times is for --kaplan-meier, --logrank, --cox"),
+        (["--median", "los", "--family", "poisson"], "--family is for --glm"),
+        (["--odds-ratio", "ward", "died", "--strata", "ward"], "--strata is for"),
+    ],
+)
+def test_options_that_nothing_heeds(run, files, made, arguments, words):
+    result = run("stats", *files, *arguments)
+    assert (result.exit_code, made) == (2, [])
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("0:0.3:0.1", (0, 0.1, 0.2, 0.3)),
+        ("0:2.8:0.7", (0, 0.7, 1.4, 2.1, 2.8)),
+        ("0:10:3", (0, 3, 6, 9)),
+        ("5:5:1", (5,)),
+    ],
+)
+def test_times_from_to_step_are_decimals(text, times):
+    from securecomp.cli_values import times as read
+
+    assert read(text) == times
+
+
+def test_terminal_commands_in_data_are_shown_and_not_obeyed(run, write, folder):
+    evil = "\x1b[2J\x1b[31mevil"
+    table = f"los,\u202egroup\n4,{evil}\n9,b\n"
+    files = [write("north.csv", table), write("south.csv", table)]
+    for arguments in (
+        ["--count", "--by", "\u202egroup", "--min-count", "0"],
+        ["--mean", "nothing"],
+        ["--median", "los", "--by", "\u202egroup"],
+    ):
+        result = run("stats", *files, *arguments)
+        for text in (result.stdout, result.stderr):
+            assert "\x1b" not in text
+            assert "\u202e" not in text
+        assert "\\u202egroup" in result.stdout + result.stderr
+
+
+def test_names_with_backslashes_in_figures(run, write, folder):
+    table = "los,died,a\\1b\n4,1,x\n9,0,y\n"
+    files = [write("north.csv", table), write("south.csv", table)]
+    result = run(
+        "stats", *files, "--kaplan-meier", "los", "died", "--by", "a\\1b", "--html", "r.html"
+    )
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert Path("r.html").read_text(encoding="utf-8").count("<svg") == 1
+
+
+def test_a_page_that_cannot_be_written(run, files, folder):
+    result = run("stats", *files, "--count", "--html", "/proc/r.html")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: /proc/r.html: cannot be written: ")

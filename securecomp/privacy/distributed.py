@@ -1,0 +1,203 @@
+"""Noise that nobody adds alone: each party's part is within its own summand of a secure sum.
+
+No total with less noise exists anywhere: a server sees shares or masks, a receiver the noised sum.
+A party knows its own part of the noise, and parties that collude know theirs; so the noise of the
+others, the honest ones that stay to the end, must be enough alone. A `Plan` is made for the fewest
+there can be, and refuses a sum of fewer contributors, before anything is opened; masking's clients
+refuse too, if their session's `minimum` is the plan's `needed`.
+
+What parties learn: the noised sums. Against: any `colluding` parties and the servers together that
+follow the protocol. A party that does not add its noise is one more that colludes.
+
+Three kinds of noise. Skellam is closed under sums: n parts are exactly one of n times the variance.
+Sums of discrete Gaussians are not discrete Gaussian; what that costs is in `noise`, and a part has
+a sigma of at least 2. Of discrete Laplace noise every party adds the whole: any one honest party is
+enough, delta is 0, and the price is an error that grows with the root of the parties.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.core.fixedpoint import is_number
+from securecomp.errors import ParameterError, ThresholdError
+from securecomp.privacy import noise, samplers
+from securecomp.privacy.noise import Change
+from securecomp.privacy.terms import KINDS, Kind
+
+_NORMAL, _LAPLACE = 1.96, 2.12  # standard deviations that hold 95 %: of one Laplace number 2.118
+_LAPLACE_REACH = 100  # scales; passed with probability exp(-100)
+_GRID = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who adds which noise to which block of integers, and what it promises.
+
+    Attributes:
+        kind: The noise.
+        epsilon: Of all blocks together.
+        delta: Likewise; 0 for Laplace noise.
+        changes: What one unit changes, a block.
+        parts: Of one party, a block: its noise's variance, of Laplace noise the scale.
+        parties: How many contribute.
+        honest: Fewest contributors whose noise no adversary knows.
+        needed: Fewest contributors to a sum that may be opened.
+    """
+
+    kind: Kind
+    epsilon: float
+    delta: float
+    changes: tuple[Change, ...]
+    parts: tuple[Fraction, ...]
+    parties: int
+    honest: int
+    needed: int
+
+    def draw(self, block: int, entropy: Entropy = entropy_.system) -> list[int]:
+        """Draw one party's noise for each integer of a block."""
+        sampler = {
+            "skellam": samplers.skellam,
+            "discrete-gaussian": samplers.discrete_gaussian,
+            "laplace": samplers.discrete_laplace,
+        }[self.kind]
+        drawn: list[int] = sampler(self.parts[block], self.changes[block].size, entropy).tolist()
+        return drawn
+
+    def add(
+        self, block: int, integers: Sequence[int], entropy: Entropy = entropy_.system
+    ) -> list[int]:
+        """Add one party's noise to its integers of a block: every one of them gets some.
+
+        Raises:
+            ParameterError: More or fewer integers than the plan has noise for.
+        """
+        size = self.changes[block].size
+        if len(integers) != size:
+            raise ParameterError(
+                f"the noise was planned for {size} integers and there are {len(integers)}; make a "
+                "plan for all that is opened"
+            )
+        pairs = zip(map(int, integers), self.draw(block, entropy), strict=True)
+        return [integer + drawn for integer, drawn in pairs]
+
+    def reach(self, block: int) -> int:
+        """Return headroom: one party's noise passes it with probability below 2^-128."""
+        part = self.parts[block]
+        if self.kind == "laplace":
+            return math.ceil(_LAPLACE_REACH * part)
+        return noise.reach(float(part))
+
+    def deviation(self, block: int, contributors: int | None = None) -> float:
+        """Return the standard deviation of the noise of so many contributors; by default all."""
+        count = self.parties if contributors is None else contributors
+        part = float(self.parts[block])
+        if self.kind == "laplace":
+            ratio = math.exp(-1 / part)
+            part = 2 * ratio / (1 - ratio) ** 2
+        return math.sqrt(count * part)
+
+    def half_width(self, block: int, contributors: int | None = None) -> int:
+        """Return what the total noise stays within with 95 % probability at least."""
+        many = _LAPLACE if self.kind == "laplace" else _NORMAL
+        return math.ceil(many * self.deviation(block, contributors))
+
+    @property
+    def accountant(self) -> str:
+        """How the promise was worked out."""
+        if self.kind == "laplace":
+            return "pure"
+        total = math.sqrt(self.honest * self.parts[0])
+        one = len(self.changes) == 1 and noise.is_exact(self.changes[0], total)
+        return "exact" if one else "RDP"
+
+    def check(self, contributors: int) -> None:
+        """Refuse a sum of too few, which would have too little noise.
+
+        Raises:
+            ThresholdError: Fewer than `needed`.
+        """
+        if contributors < self.needed:
+            raise ThresholdError(
+                self.needed,
+                contributors,
+                "too few contributors are left for the noise that was promised; nothing was "
+                "opened; ask again with those who are there",
+            )
+
+
+def plan(
+    kind: Kind,
+    changes: Sequence[Change],
+    epsilon: float,
+    delta: float,
+    parties: int,
+    *,
+    colluding: int = 1,
+    dropouts: int = 0,
+) -> Plan:
+    """Calibrate the noise of all parties.
+
+    Args:
+        kind: "skellam", "discrete-gaussian" or "laplace".
+        changes: What one unit changes, for each block of integers that is opened.
+        epsilon: Of all blocks together.
+        delta: Likewise. Laplace noise needs none.
+        parties: How many contribute.
+        colluding: How many of them may put together what they know, with the servers.
+        dropouts: How many may drop out before the sum.
+
+    Raises:
+        ParameterError: Not such a kind; epsilon or delta that promises nothing, or cannot be kept.
+        ThresholdError: Nobody would be left whose noise is unknown.
+    """
+    if kind not in KINDS:
+        raise ParameterError(f"noise is one of {', '.join(KINDS)}, not {kind!r}")
+    check_promise(kind, epsilon, delta)
+    changes = tuple(changes)
+    if not changes:
+        raise ParameterError("noise is planned for at least one block of integers")
+    for name, value in (("colluding", colluding), ("dropouts", dropouts)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ParameterError(f"{name} is a number of parties from 0 on, not {value!r}")
+    honest = parties - colluding - dropouts
+    if honest < 1:
+        raise ThresholdError(
+            1 + colluding + dropouts,
+            parties,
+            "nobody would be left whose noise no adversary knows; ask more sites, or allow fewer "
+            "to collude or drop out",
+        )
+    needed = parties - dropouts
+    if kind == "laplace":
+        scales = [Fraction(len(changes) * c.l1) / Fraction(epsilon) for c in changes]
+        return Plan(kind, epsilon, 0.0, changes, tuple(scales), parties, honest, needed)
+    if kind == "skellam":
+        total = noise.skellam_variances(changes, epsilon, delta)
+        local = [variance / honest for variance in total]
+    else:
+        local = list(noise.gaussian_variances(changes, epsilon, delta, honest))
+    # Rounded up on a grid, so that the numbers stay short: more noise is never less private.
+    parts = tuple(
+        Fraction(math.ceil(v * _GRID), _GRID) if v > 2.0**-10 else Fraction(v) for v in local
+    )
+    return Plan(kind, epsilon, delta, changes, parts, parties, honest, needed)
+
+
+def check_promise(kind: Kind, epsilon: float, delta: float) -> None:
+    """Refuse an epsilon or a delta that promises nothing.
+
+    Raises:
+        ParameterError: It says which.
+    """
+    if not is_number(epsilon) or not 0 < epsilon < math.inf:
+        raise ParameterError(f"epsilon is a positive finite number, not {epsilon!r}")
+    if not is_number(delta) or not 0 <= delta < 1:
+        raise ParameterError(f"delta is from 0 to below 1, not {delta!r}")
+    if delta == 0 and kind != "laplace":
+        raise ParameterError(
+            f'{kind} noise cannot keep delta 0; give a delta, say 1e-6, or choose noise="laplace"'
+        )

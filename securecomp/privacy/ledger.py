@@ -1,0 +1,291 @@
+"""A data set's privacy budget, in a file: what does not fit is refused before anything runs.
+
+An answer is reserved before it is computed, and settled after it: a process that dies in between
+has spent all that it reserved. Costs add up, exactly. Processes take turns (SQLite, `BEGIN
+IMMEDIATE`); an entry is on the disk before a method returns, or nothing is changed. The history is
+checked from its beginning each time, so that nothing is spent from a ledger that was edited.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from securecomp.errors import (
+    BudgetError,
+    KeyMismatchError,
+    LocalProtocolError,
+    ParameterError,
+)
+from securecomp.journal import sync
+from securecomp.privacy.amounts import NOTHING, Amount, Cost, written
+from securecomp.privacy.chain import Kind, State, check_head, opening, replay
+from securecomp.privacy.sensitivity import Neighbours
+
+_TABLE = """CREATE TABLE history (
+    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, reservation INTEGER NOT NULL,
+    epsilon TEXT NOT NULL, delta TEXT NOT NULL, what TEXT NOT NULL, time TEXT NOT NULL,
+    link TEXT NOT NULL)"""
+_WAIT = 30.0
+"""Seconds that a process waits for its turn."""
+_FAULTS = {
+    "SQLITE_FULL": "the disk is full; make room",
+    "SQLITE_READONLY": "the file or its folder is read-only; make both writable",
+    "SQLITE_PERM": "the file may not be read; change its permissions",
+    "SQLITE_BUSY": "another process holds it; try again when that has ended",
+    "SQLITE_CANTOPEN": "it is not there or may not be opened; `securecomp budget create` makes one",
+    "SQLITE_NOTADB": "it is no ledger; name another file",
+    "SQLITE_CORRUPT": "it is damaged; put an untouched copy back",
+    "SQLITE_IOERR": "the disk does not take it; check it and its free space",
+    "SQLITE_ERROR": "it is no ledger; name another file",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What was set aside for one run.
+
+    Attributes:
+        number: The entry that reserved it.
+        cost: How much.
+    """
+
+    number: int
+    cost: Cost
+
+
+class Ledger:
+    """One data set's budget.
+
+    Args:
+        path: The file.
+        dataset: The data set that it must belong to; None takes any.
+
+    Methods raise LocalProtocolError where the file is missing, damaged, edited, read-only, held by
+    another process or on a full disk, and KeyMismatchError where it is of another data set.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], dataset: str | None = None) -> None:
+        self._path = Path(path).absolute()
+        self._shown = os.fspath(path)
+        self._dataset = dataset
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        dataset: str,
+        epsilon: Amount,
+        delta: Amount = 0,
+        neighbours: Neighbours | None = None,
+    ) -> "Ledger":
+        """Make a ledger; an existing file is never written over.
+
+        Args:
+            path: The file.
+            dataset: The data set's name. Two ledgers of one data set are two budgets: keep one.
+            epsilon: What all answers together may cost.
+            delta: The same, of delta.
+            neighbours: What is protected; by default one record, there or not.
+
+        Raises:
+            ParameterError: The file exists, the name is empty, or an amount cannot be.
+            LocalProtocolError: It cannot be written.
+        """
+        budget = Cost.of(epsilon, delta)
+        if budget.epsilon == 0:
+            raise ParameterError("a budget of epsilon 0 answers nothing; give one above 0")
+        if not dataset.strip():
+            raise ParameterError("a ledger belongs to a data set; name it")
+        ledger = cls(path, dataset)
+        try:
+            os.close(os.open(ledger._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            sync(ledger._path.parent)
+        except FileExistsError:
+            raise ParameterError(
+                f"{ledger._shown}: is there already, and a budget is set once; name another file"
+            ) from None
+        except OSError as error:
+            raise ParameterError(f"{ledger._shown}: cannot be written: {error.strerror}") from None
+        try:
+            with ledger._connection(write=True) as connection:
+                connection.execute(_TABLE)
+                what = opening(dataset, neighbours or Neighbours())
+                ledger._append(connection, State(), "create", None, budget, what)
+        except BaseException:
+            ledger._path.unlink(missing_ok=True)
+            raise
+        return ledger
+
+    def state(self) -> State:
+        """Return what the history adds up to, after checking it."""
+        with self._connection(write=False) as connection:
+            return self._read(connection)
+
+    def verify(self, head: str | None = None) -> State:
+        """Return the state, if the history is as it was written.
+
+        Args:
+            head: A link that was noted before, as by `budget show`; it must be in the history.
+
+        Raises:
+            KeyMismatchError: The history does not go on from that link.
+        """
+        state = self.state()
+        if head is not None:
+            check_head(state, head, self._shown)
+        return state
+
+    def check(self, cost: Cost, neighbours: Neighbours) -> None:
+        """Refuse what `reserve` would refuse; nothing is written."""
+        self._check(self.state(), cost, neighbours)
+
+    def reserve(self, what: str, cost: Cost, neighbours: Neighbours) -> Reservation:
+        """Set aside what a run will cost, before it runs.
+
+        Args:
+            what: The question, in words that may be read by whoever reads the ledger.
+            cost: The most that it will cost.
+            neighbours: For which neighbours that holds.
+
+        Raises:
+            BudgetError: It does not fit into what is left. Nothing is written.
+            ParameterError: It costs nothing, or promises something else than the budget protects.
+        """
+        with self._connection(write=True) as connection:
+            state = self._read(connection)
+            self._check(state, cost, neighbours)
+            number = self._append(connection, state, "reserve", None, cost, what)
+        return Reservation(number, cost)
+
+    def settle(self, reservation: Reservation, cost: Cost | None = None) -> None:
+        """Record what a run cost, after it ran; the rest of its reservation is free again.
+
+        Args:
+            reservation: What was set aside.
+            cost: What it cost, at most that; by default all of it.
+
+        Raises:
+            ParameterError: It is more than was reserved, or was settled before.
+        """
+        self._end(reservation, "settle", reservation.cost if cost is None else cost)
+
+    def cancel(self, reservation: Reservation) -> None:
+        """Give a reservation back, if nothing that depends on the data was seen by anybody.
+
+        Raises:
+            ParameterError: It was settled before.
+        """
+        self._end(reservation, "cancel", NOTHING)
+
+    @contextmanager
+    def spending(self, what: str, cost: Cost, neighbours: Neighbours) -> Iterator[Reservation]:
+        """Reserve before a block and settle after it; an error within it spends all of it."""
+        reservation = self.reserve(what, cost, neighbours)
+        yield reservation
+        self.settle(reservation)
+
+    def _check(self, state: State, cost: Cost, neighbours: Neighbours) -> None:
+        mine = state.neighbours
+        if (neighbours.relation, neighbours.unit) != (mine.relation, mine.unit) or (
+            neighbours.records < mine.records
+        ):
+            raise ParameterError(
+                f"{self._shown}: this budget protects {mine}, and the question promises for "
+                f"{neighbours}; ask it with the budget's relation, unit and records"
+            )
+        if cost == NOTHING:
+            raise ParameterError("a question that costs nothing needs no budget")
+        left = state.left
+        if not cost.fits(left):
+            raise BudgetError(
+                f"{self._shown}: the question costs {cost}, and of {state.budget} there is left "
+                f"{left}; nothing was computed or spent; ask for less"
+            )
+
+    def _end(self, reservation: Reservation, kind: Kind, cost: Cost) -> None:
+        with self._connection(write=True) as connection:
+            state = self._read(connection)
+            if state.open.get(reservation.number) != reservation.cost:
+                raise ParameterError(
+                    f"{self._shown}: reservation {reservation.number} was settled before, or is "
+                    "of another ledger"
+                )
+            if not cost.fits(reservation.cost):
+                raise ParameterError(
+                    f"{self._shown}: {cost} is more than the {reservation.cost} that was reserved; "
+                    "all of the reservation counts as spent"
+                )
+            self._append(connection, state, kind, reservation.number, cost, "")
+
+    def _read(self, connection: sqlite3.Connection) -> State:
+        rows = connection.execute(
+            "SELECT number, kind, reservation, epsilon, delta, what, time, link FROM history "
+            "ORDER BY number"
+        )
+        state = replay(rows, self._shown)
+        if self._dataset is not None and state.dataset != self._dataset:
+            raise KeyMismatchError(
+                f"{self._shown}: is the ledger of {state.dataset!r}, not of {self._dataset!r}; "
+                "nothing was spent; name this data set's own"
+            )
+        return state
+
+    def _append(
+        self,
+        connection: sqlite3.Connection,
+        state: State,
+        kind: Kind,
+        reservation: int | None,
+        cost: Cost,
+        what: str,
+    ) -> int:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = state.next(kind, reservation, cost, what, now)
+        connection.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry.row())
+        return entry.number
+
+    @contextmanager
+    def _connection(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        """Open the file for one transaction, which is taken back if anything fails."""
+        # Readers open it for writing too, where they may, to end what a killed process began.
+        uri = f"{self._path.as_uri()}?mode=rw"
+        try:
+            with closing(
+                sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)
+            ) as connection:
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                # Closing without a commit rolls back.
+                yield connection
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
+            known = next((text for key, text in _FAULTS.items() if name.startswith(key)), None)
+            raise LocalProtocolError(
+                f"{self._shown}: the ledger cannot be {'written' if write else 'read'}, so nothing "
+                f"is answered: {known or error}"
+            ) from None
+
+
+def report(state: State) -> dict[str, str | int]:
+    """Return a budget's figures, for people and machines."""
+    neighbours = state.neighbours
+    return {
+        "dataset": state.dataset,
+        "relation": neighbours.relation,
+        "unit": neighbours.unit,
+        "records": neighbours.records,
+        "epsilon": written(state.budget.epsilon),
+        "epsilon_spent": written(state.spent.epsilon),
+        "epsilon_left": written(state.left.epsilon),
+        "delta": written(state.budget.delta),
+        "delta_spent": written(state.spent.delta),
+        "delta_left": written(state.left.delta),
+        "open": len(state.open),
+        "entries": len(state.entries),
+        "head": state.head,
+    }
