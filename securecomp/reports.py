@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from securecomp.drawing import svg
-from securecomp.errors import BackendUnavailableError
+from securecomp.pages import rendered
 from securecomp.statistics.analysis import Analysis, Grid, Plot
 from securecomp.statistics.definitions import Histogram
 from securecomp.statistics.results import Result, Run
@@ -37,21 +37,9 @@ def page(answers: Sequence[Answer], title: str = "What the sites computed togeth
     Raises:
         BackendUnavailableError: jinja2 or matplotlib is not installed.
     """
-    try:
-        import jinja2
-    except ImportError as error:
-        raise BackendUnavailableError(
-            "a page needs jinja2; pip install 'securecomp[report]'"
-        ) from error
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("securecomp"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     runs = list({id(answer.run): answer.run for answer in answers}.values())
-    return environment.get_template("report.html").render(
+    return rendered(
+        "report.html",
         title=title,
         sections=[_section(answer) for answer in answers],
         sites=runs[0].parties if runs else (),

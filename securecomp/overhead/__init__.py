@@ -1,0 +1,1 @@
+"""What privacy costs against plaintext: measured, modelled and reported."""
