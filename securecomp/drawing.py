@@ -185,6 +185,4 @@ def _for_a_page(text: str, title: str) -> str:
     )
     # Names that nothing in the figure refers to: a second figure of the page has them too.
     used = set(re.findall(r"#([\w-]+)", element))
-    return re.sub(
-        r' id="([^"]*)"', lambda name: name[0] if name[1] in used else "", element
-    )
+    return re.sub(r' id="([^"]*)"', lambda name: name[0] if name[1] in used else "", element)

@@ -100,9 +100,9 @@ def paillier(rows: Sequence[Row], bits: int, whole: Callable[[int, int], int]) -
         sizes = row["sizes"]
         if sizes.get("bits") != bits:
             continue
-        _, step, *_ = (*row["case"].split("/"), "")
-        if row["case"].startswith("paillier/") and step in points:
-            points[step].append(((sizes["elements"],), row["online"]["median"]))
+        first, _, rest = row["case"].partition("/")
+        if first == "paillier" and rest.partition("/")[0] in points:
+            points[rest.partition("/")[0]].append(((sizes["elements"],), row["online"]["median"]))
         elif _in_parts(row, "paillier"):
             n, full = sizes["parties"], whole(sizes["parties"], sizes["elements"])
             units = {"encrypt": full, "add": full * n, "decrypt": full}
