@@ -16,7 +16,7 @@ import numpy.typing as npt
 from securecomp.drawing import COLOURS, DASHES, INK, drawn, plain
 from securecomp.overhead.choosing import FEWEST, MOST, Way
 from securecomp.overhead.network import Line
-from securecomp.overhead.quantities import duration, figures, size
+from securecomp.overhead.quantities import duration, exponent, figures, size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +141,7 @@ def _names(
     over = max(0.0, place - 1)
     for index, name in enumerate(curves):
         axes.annotate(
-            plain(f"{name}: order {orders[name]:.2f}"),
+            plain(f"{name}: order {exponent(orders[name])}"),
             (last, curves[name][-1]),
             (1.03, places[name] - over),
             textcoords="axes fraction",

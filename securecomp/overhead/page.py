@@ -13,7 +13,7 @@ from securecomp.overhead.charts import Band, Dot
 from securecomp.overhead.choosing import CASES, Way, fastest, ways
 from securecomp.overhead.claims import CLAIMS, Claim, verdict
 from securecomp.overhead.network import LINES
-from securecomp.overhead.quantities import duration, figures, size
+from securecomp.overhead.quantities import duration, exponent, figures, size
 from securecomp.overhead.rates import BOUND
 from securecomp.overhead.views import Job, Row, Spread
 from securecomp.pages import rendered
@@ -193,7 +193,7 @@ def _curves(
     said = size if of_bytes else duration
     caption = caption.format(series)
     words = "; ".join(
-        f"{name} from {said(costs[0])} to {said(costs[-1])}, order {charts.order(sizes, costs):.2f}"
+        f"{name} from {said(costs[0])} to {said(costs[-1])}, order {exponent(charts.order(sizes, costs))}"
         for name, costs in curves.items()
     )
     told = f"{title}: {caption}, {sizes[0]:,} to {sizes[-1]:,}. {words}."

@@ -22,3 +22,8 @@ def size(value: float) -> str:
         if value >= scale:
             return f"{figures(value / scale)} {unit}"
     return f"{value:,.0f} B"
+
+
+def exponent(value: float) -> str:
+    """Return an order of growth, without the sign of a zero."""
+    return f"{round(value, 2) + 0.0:.2f}"

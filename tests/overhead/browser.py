@@ -90,8 +90,8 @@ def running(folder: Path) -> Iterator[Browser]:
     command = f'exec "$0" "$@" 3<&{ours[0]} 4>&{theirs[1]}'
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     options += ["--remote-debugging-pipe", f"--user-data-dir={folder}", "--no-first-run"]
-    process = subprocess.Popen(
-        ["bash", "-c", command, program, *options],
+    process = subprocess.Popen(  # noqa: S603
+        ["bash", "-c", command, program, *options],  # noqa: S607
         pass_fds=(ours[0], theirs[1]),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
