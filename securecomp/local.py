@@ -38,6 +38,7 @@ class Transcript:
         messages: Number of messages between different parties.
         rounds: Number of rounds; messages of one round do not wait for each other.
         seconds: Wall time of all roles together in this process.
+        crossed: The same bytes, by round, party and direction ("out" or "in").
     """
 
     sent: Counter[str] = field(default_factory=Counter)
@@ -45,6 +46,23 @@ class Transcript:
     messages: int = 0
     rounds: int = 1
     seconds: float = 0.0
+    crossed: Counter[tuple[int, str, str]] = field(default_factory=Counter)
+
+    def count(self, sender: str, recipient: str, size: int) -> None:
+        """Count a message of this round."""
+        self.sent[sender] += size
+        self.received[recipient] += size
+        self.crossed[self.rounds, sender, "out"] += size
+        self.crossed[self.rounds, recipient, "in"] += size
+        self.messages += 1
+
+    @property
+    def loads(self) -> list[int]:
+        """For each round, the most bytes that one party sent or received: what its line carries."""
+        found = [0] * self.rounds
+        for (number, _, _), size in self.crossed.items():
+            found[number - 1] = max(found[number - 1], size)
+        return found
 
     @property
     def bytes_sent(self) -> int:
@@ -76,9 +94,7 @@ class LocalCarrier:
         """Count a message and return it. What a party keeps to itself is not counted."""
         if sender != recipient:
             with self._lock:
-                self.transcript.sent[sender] += len(data)
-                self.transcript.received[recipient] += len(data)
-                self.transcript.messages += 1
+                self.transcript.count(sender, recipient, len(data))
         return data
 
     def next_round(self) -> None:

@@ -451,6 +451,21 @@ def test_a_carrier_counts():
     assert carrier.identity("a") is key
 
 
+def test_the_busiest_line_of_each_round():
+    carrier = LocalCarrier()
+    carrier.send("a", "b", bytes(100))
+    carrier.send("b", "a", bytes(30))
+    carrier.send("c", "b", bytes(50))  # b gets 150
+    carrier.send("a", "a", bytes(999))  # stays at home
+    carrier.next_round()
+    carrier.next_round()  # nothing is sent in this one
+    carrier.send("b", "a", bytes(40))
+    carrier.send("b", "c", bytes(40))  # b sends 80
+    assert carrier.transcript.loads == [150, 0, 80]
+    carrier.start()
+    assert carrier.transcript.loads == [0]
+
+
 def test_threads_count_one_after_the_other():
     carrier, held = LocalCarrier(), []
 

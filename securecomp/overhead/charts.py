@@ -16,7 +16,7 @@ import numpy.typing as npt
 from securecomp.drawing import COLOURS, DASHES, INK, drawn, plain
 from securecomp.overhead.choosing import FEWEST, MOST, Way
 from securecomp.overhead.network import Line
-from securecomp.overhead.quantities import duration, exponent, figures, size
+from securecomp.overhead.quantities import figures, seconds, size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,6 +95,11 @@ def order(sizes: Sequence[float], costs: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
 
 
+def exponent(sizes: Sequence[float], costs: Sequence[float]) -> str:
+    """Return the order as text, without the sign of a zero."""
+    return f"{round(order(sizes, costs), 2) + 0.0:.2f}"
+
+
 def growth(
     sizes: Sequence[int],
     curves: Mapping[str, Sequence[float]],
@@ -118,18 +123,18 @@ def growth(
         for index, costs in enumerate(curves.values()):
             look: dict[str, Any] = {"color": COLOURS[index % 6], "linestyle": DASHES[index % 4]}
             axes.loglog(sizes, costs, marker=_MARKS[index % 6], markersize=4, **look)
-        _names(axes, sizes[-1], curves, {n: order(sizes, c) for n, c in curves.items()})
+        _names(axes, sizes[-1], curves, {n: exponent(sizes, c) for n, c in curves.items()})
         axes.set_xlabel(plain(series))
         axes.set_xticks(sizes, [f"{n:,}" for n in sizes], fontsize=8)
         axes.minorticks_off()
-        _in_words(axes.yaxis, size if of_bytes else duration)
+        _in_words(axes.yaxis, _size if of_bytes else seconds)
         axes.grid(alpha=0.25)
 
     return drawn(paint, title, 5.2, 3.4)
 
 
 def _names(
-    axes: "Axes", last: float, curves: Mapping[str, Sequence[float]], orders: Mapping[str, float]
+    axes: "Axes", last: float, curves: Mapping[str, Sequence[float]], orders: Mapping[str, str]
 ) -> None:
     """Write the curves' names at their ends, moved apart where they would touch."""
     low, high = (math.log(end) for end in axes.get_ylim())
@@ -141,7 +146,7 @@ def _names(
     over = max(0.0, place - 1)
     for index, name in enumerate(curves):
         axes.annotate(
-            plain(f"{name}: order {exponent(orders[name])}"),
+            plain(f"{name}: order {orders[name]}"),
             (last, curves[name][-1]),
             (1.03, places[name] - over),
             textcoords="axes fraction",
@@ -239,6 +244,10 @@ def _times(
             sites, values, best, levels, colors=[INK], linewidths=0.5, linestyles=":"
         )
         axes.clabel(drawn_lines, fmt={level: _TIMES[level] for level in levels}, fontsize=7.5)
+
+
+def _size(value: float) -> str:
+    return size(round(value))
 
 
 def _in_words(axis: Any, said: Callable[[float], str]) -> None:

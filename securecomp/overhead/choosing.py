@@ -17,8 +17,9 @@ from functools import cache
 
 import numpy as np
 
+from securecomp.local import LocalCarrier, Transcript
 from securecomp.overhead import rates
-from securecomp.overhead.network import Line, Metered
+from securecomp.overhead.network import Line
 from securecomp.overhead.rates import BOUND, MESSAGE, SERVERS, Row
 from securecomp.paillier.packing import Packing
 from securecomp.secagg import Parameters
@@ -30,11 +31,11 @@ _INTEGER = 64  # bits of an element of Paillier's total
 FEWEST, MOST = 3, 1000
 """Sites of the jobs that are compared; masking needs three."""
 CASES = {
-    "sharing": "sum",
-    "masking": "masking growth/clients",
-    "paillier": "paillier",
+    "sharing": "sum/sharing growth/sharing",
+    "masking": "sum/masking growth/masking",
+    "paillier": "sum/paillier growth/paillier",
 }
-"""What to run to learn a protocol's rates."""
+"""Which cases of `securecomp bench` tell a protocol's rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def _paillier(rows: Sequence[Row], message: float) -> Way | None:
     if not lengths:
         return None
     scheme = Paillier(bits=max(lengths))
-    key = scheme.key(Metered()).public
+    key = scheme.key(LocalCarrier()).public
 
     @cache
     def packing(sites: int) -> Packing:
@@ -187,20 +188,20 @@ def _counted(
 
     small, samples = 8, (4, 7) if pairs is None else (4, 7, 12)
     counted = {sites: count(scheme, sites, small) for sites in samples}
-    extra = [meter.load - vectors(sites, small) for sites, meter in counted.items()]
+    extra = [sum(found.loads) - vectors(sites, small) for sites, found in counted.items()]
     each = np.linalg.solve([amounts(sites) for sites in samples], extra)
 
     def load(sites: int, values: int) -> float:
         return vectors(sites, values) + float(each @ amounts(sites))
 
-    rounds = len(counted[samples[0]].rounds)
+    rounds = counted[samples[0]].rounds
     return Way(name, dropouts, rounds, load, computing, found)
 
 
-def count(scheme: SumProtocol, sites: int, values: int) -> Metered:
-    """Run a sum of zeros and return what it sent, round by round."""
-    carrier = Metered()
+def count(scheme: SumProtocol, sites: int, values: int) -> Transcript:
+    """Run a sum of zeros and return what it sent."""
+    carrier = LocalCarrier()
     zeros = np.zeros(values, np.int64)
     inputs = {f"site {i + 1}": (lambda: zeros) for i in range(sites)}
     scheme.run(carrier, Layout(values, BOUND), inputs)
-    return carrier
+    return carrier.transcript

@@ -9,17 +9,13 @@ The model. Every party, servers included, has one line of its own to all others.
 - Bytes are those of the sealed messages. Left out, as far as they go beyond them: TCP's slow
   start (connections are open and warm), its headers (40 of 1,500 bytes) and TLS's, losses, other
   traffic, and the time of computing, which a report adds.
+
+`tests/overhead/test_network.py` checks it over real TCP between network namespaces.
 """
 
-import threading
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from securecomp import wire
-from securecomp.core import entropy as entropy_
-from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
-from securecomp.local import LocalCarrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +45,8 @@ class Line:
         Args:
             rounds: How many rounds, each one way.
             sent: Bytes that the busiest party sends in them.
-            received: Bytes that it receives meanwhile, in the same rounds. For a protocol whose
-                rounds have different directions, add up the times of its rounds, or give the sum
-                of the rounds' larger numbers (`Metered.load`) as `sent`.
+            received: Bytes that it receives meanwhile, in the same rounds. Where rounds differ in
+                who is busiest, or in its direction, give the sum of `Transcript.loads` as `sent`.
 
         Raises:
             ParameterError: A negative number.
@@ -66,52 +61,3 @@ LINES = (
     Line("WAN", 100e6, 40e-3),
     Line("slow hospital line", 20e6, 80e-3),
 )
-
-
-@dataclass(slots=True)
-class Round:
-    """What crossed the network in one round, by party."""
-
-    sent: Counter[str] = field(default_factory=Counter)
-    received: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def load(self) -> int:
-        """Bytes that the busiest party sent or received."""
-        return max((*self.sent.values(), *self.received.values()), default=0)
-
-
-class Metered(LocalCarrier):
-    """Brings messages within this process, and counts them round by round."""
-
-    def __init__(self, entropy: Entropy = entropy_.system) -> None:
-        super().__init__(entropy)
-        self.rounds = [Round()]
-        self._counting = threading.Lock()
-
-    @property
-    def load(self) -> int:
-        """Bytes on the busiest party's line, added up over the rounds."""
-        return sum(each.load for each in self.rounds)
-
-    def seconds(self, line: Line) -> float:
-        """Return the time that all rounds take on a line."""
-        return line.seconds(len(self.rounds), self.load)
-
-    def start(self) -> None:
-        """Begin a new computation: count from zero. The parties keep their keys."""
-        super().start()
-        self.rounds = [Round()]
-
-    def send(self, sender: str, recipient: str, data: wire.Buffer) -> wire.Buffer:
-        """Count a message and return it. What a party keeps to itself is not counted."""
-        if sender != recipient:
-            with self._counting:
-                self.rounds[-1].sent[sender] += len(data)
-                self.rounds[-1].received[recipient] += len(data)
-        return super().send(sender, recipient, data)
-
-    def next_round(self) -> None:
-        """Count a round."""
-        super().next_round()
-        self.rounds.append(Round())

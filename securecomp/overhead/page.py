@@ -4,7 +4,7 @@ Needs jinja2 and matplotlib (`pip install 'securecomp[report]'`).
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from securecomp.overhead.charts import Band, Dot
 from securecomp.overhead.choosing import CASES, Way, fastest, ways
 from securecomp.overhead.claims import CLAIMS, Claim, verdict
 from securecomp.overhead.network import LINES
-from securecomp.overhead.quantities import duration, exponent, figures, size
+from securecomp.overhead.quantities import figures, seconds, size
 from securecomp.overhead.rates import BOUND
 from securecomp.overhead.views import Job, Row, Spread
 from securecomp.pages import rendered
@@ -133,7 +133,7 @@ def _claimed(claim: Claim, rows: Sequence[Row]) -> dict[str, Any]:
 def _section(name: str, rows: Sequence[Row]) -> Section:
     title = views.heading(name)
     dots = [
-        Dot(row["case"], (ends := views.interval(row["ratio"]))[0], row["ratio"]["median"], ends[1])
+        Dot(row["case"], (ends := views.ends(row["ratio"]))[0], row["ratio"]["median"], ends[1])
         for row in rows
     ]
     bands = [Band(f"said of {c.family.upper()}", c.low, c.high) for c in CLAIMS]
@@ -148,7 +148,7 @@ def _section(name: str, rows: Sequence[Row]) -> Section:
         title,
         charts.ratios(dots, bands, said),
         [views.job(row) for row in rows],
-        any(views.DECODE in (row.get("parts") or {}) for row in rows),
+        any(row.get("decode") for row in rows),
         [(s, figure) for s, figure in grown.items() if figure],
         list(dict.fromkeys((r["case"], r["note"]) for r in rows if r.get("note"))),
     )
@@ -190,10 +190,10 @@ def _curves(
     series: str,
 ) -> Figure:
     of_bytes = caption.startswith("Bytes")
-    said = size if of_bytes else duration
+    said: Callable[[Any], str] = size if of_bytes else seconds
     caption = caption.format(series)
     words = "; ".join(
-        f"{name} from {said(costs[0])} to {said(costs[-1])}, order {exponent(charts.order(sizes, costs))}"
+        f"{name} from {said(costs[0])} to {said(costs[-1])}, order {charts.exponent(sizes, costs)}"
         for name, costs in curves.items()
     )
     told = f"{title}: {caption}, {sizes[0]:,} to {sizes[-1]:,}. {words}."
@@ -203,7 +203,7 @@ def _curves(
 
 def _peer(row: Row) -> dict[str, Any]:
     def median(spread: Spread) -> str:
-        return duration(spread["median"])
+        return seconds(spread["median"])
 
     return {
         "title": row["title"],
@@ -255,7 +255,8 @@ def _decision(rows: Sequence[Row]) -> dict[str, Any]:
         "maps": maps,
         "jobs": _jobs(choice),
         "rates": [
-            (w.name, w.rounds, [(u, duration(s)) for u, s in w.rates.items()]) for w in choice
+            (w.name, w.rounds, [(unit, seconds(rate)) for unit, rate in w.rates.items()])
+            for w in choice
         ],
         "trust": [(name, scheme.learned().items()) for name, scheme in _SCHEMES.items()],
         "bits": BOUND.bit_length() - 1,
@@ -287,7 +288,7 @@ def _jobs(choice: Sequence[Way]) -> list[tuple[str, list[tuple[str, str, list[st
         for sites in _SITES:
             for values in _VALUES:
                 ordered = fastest(choice, sites, values, line)
-                times = {name: duration(seconds) for seconds, name in ordered}
+                times = {name: seconds(time) for time, name in ordered}
                 sized = f"{sites:,} sites, {values:,} value{'s' * (values > 1)}"
                 jobs.append((sized, ordered[0][1], [times[way.name] for way in choice]))
         found.append((line.name, jobs))

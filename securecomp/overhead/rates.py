@@ -56,7 +56,7 @@ def sharing(rows: Sequence[Row]) -> Rates | None:
             handled = 2 * row["messages"]
             points.append(((handled, handled * sizes["elements"]), row["online"]["median"]))
         elif _in_parts(row, "sharing"):
-            together = sum(part["median"] for part in row["parts"].values())
+            together = sum(p["median"] for p in (*row["parts"].values(), row["decode"]))
             points.append((path(sizes["parties"], sizes["elements"]), together))
     return fitted(points, (MESSAGE, "a value in a message"))
 
@@ -102,25 +102,29 @@ def paillier(rows: Sequence[Row], bits: int, whole: Callable[[int, int], int]) -
             continue
         first, _, rest = row["case"].partition("/")
         if first == "paillier" and rest.partition("/")[0] in points:
-            points[rest.partition("/")[0]].append(((sizes["elements"],), row["online"]["median"]))
+            points[rest.partition("/")[0]].append(((0, sizes["elements"]), row["online"]["median"]))
         elif _in_parts(row, "paillier"):
             n, full = sizes["parties"], whole(sizes["parties"], sizes["elements"])
-            units = {"encrypt": full, "add": full * n, "decrypt": full}
+            units = {"encrypt": (1, full), "add": (n + 1, full * n), "decrypt": (n + 1, full)}
             for step, name in roles.items():
-                points[step].append(((units[step],), row["parts"][name]["median"]))
+                points[step].append((units[step], row["parts"][name]["median"]))
     found: Rates = {}
     for step, some in points.items():
-        rate = fitted(some, (f"{step} a value",))
+        name = f"{step} a value"
+        # Of a role's time a part is for its messages; a step alone has none.
+        both = fitted(some, (MESSAGE, name))
+        rate = both or fitted([(units[1:], took) for units, took in some], (name,))
         if rate is None:
             return None
-        found |= rate
+        found[name] = rate[name]
     return found
 
 
 def _in_parts(row: Row, scheme: str) -> bool:
     """Whether it is a sum over parties whose roles were clocked apart."""
     return (
-        row.get("scheme") == scheme
+        row["case"].startswith(("sum/", "growth/"))
+        and row.get("scheme") == scheme
         and bool(row.get("parts"))
         and {"parties", "elements"} <= row["sizes"].keys()
     )

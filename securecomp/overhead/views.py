@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from securecomp.overhead.network import LINES, Line
-from securecomp.overhead.quantities import duration, figures, size
+from securecomp.overhead.quantities import figures, interval, memory, seconds, size
 
 Row = Mapping[str, Any]
 Spread = Mapping[str, Any]
-DECODE = "decode"
-_COARSE = 10**6  # the system counts a process's pages in batches
 _MEASURED = 4  # long work is run fewer times, and its memory not measured
 _NOISE = 0.2  # cores busy with other work, from which on a row is marked
 _OTHER = "other"
@@ -42,7 +40,7 @@ SCHEMES = {
     ),
     "masking": Scheme("Sums by masking", "mpc", ("masking",), ("clients",)),
     "paillier": Scheme("Sums by Paillier's encryption", "", ("paillier",), ("hospitals", "values")),
-    "computing": Scheme("Computing on shares", "mpc", ("computing",), ("compared",)),
+    "shares": Scheme("Computing on shares", "mpc", ("computing",), ("compared",)),
     "ckks": Scheme("Encrypted inference with CKKS", "fhe", ("ckks",), ("rows", "features")),
     "field": Scheme("The arithmetic underneath", "", ("field",)),
     _OTHER: Scheme("Other jobs", "", ()),
@@ -72,7 +70,7 @@ def family(row: Row) -> str:
     return str(row.get("family") or group.family)
 
 
-def interval(spread: Spread) -> tuple[float, float]:
+def ends(spread: Spread) -> tuple[float, float]:
     """Return the ends of the median's interval if a run has it, or the quartiles."""
     low, high = spread.get("low"), spread.get("high")
     if low is None or high is None:
@@ -105,14 +103,14 @@ def on_line(row: Row, line: Line) -> tuple[float, float] | None:
 
 def time_of(spread: Spread | None) -> str:
     """Return a median time; a dash for none."""
-    return "-" if spread is None else duration(spread["median"])
+    return "-" if spread is None else seconds(spread["median"])
 
 
-def between(ends: tuple[float, float] | None) -> str:
+def between(times: tuple[float, float] | None) -> str:
     """Return a time, or the two that it lies between."""
-    if ends is None:
+    if times is None:
         return "-"
-    low, high = map(duration, ends)
+    low, high = map(seconds, times)
     return low if low == high else f"{low} to {high}"
 
 
@@ -145,7 +143,6 @@ class Job:
 def job(row: Row) -> Job:
     """Return what the page shows of a row."""
     parts = row.get("parts") or {}
-    low, high = interval(row["ratio"])
     sent = "rounds" in row
     return Job(
         title=row["title"],
@@ -155,10 +152,10 @@ def job(row: Row) -> Job:
         plain=time_of(row["plain"]),
         setup=time_of(row["setup"]),
         online=time_of(row["online"]),
-        roles=[f"{name} {time_of(spread)}" for name, spread in parts.items() if name != DECODE],
-        decode=time_of(parts.get(DECODE)),
+        roles=[f"{name} {time_of(spread)}" for name, spread in parts.items()],
+        decode=time_of(row.get("decode")),
         ratio=f"{figures(row['ratio']['median'])}x",
-        spread=f"{figures(low)} to {figures(high)}",
+        spread=interval(row["ratio"]),
         lines=[between(on_line(row, line)) for line in LINES],
         most=size(row["bytes_per_party"]) if sent else "-",
         total=size(row["bytes_total"]) if sent else "-",
@@ -197,4 +194,4 @@ def _memory(row: Row) -> str:
     held = row.get("peak_memory")
     if held is None or (held == 0 and row["runs"] < _MEASURED):
         return "not measured"
-    return size(held) if held >= _COARSE else "below 1 MB"
+    return memory(held)

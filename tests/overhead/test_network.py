@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.errors import ParameterError
+from securecomp.local import LocalCarrier
 from securecomp.overhead.choosing import count
-from securecomp.overhead.network import LINES, Line, Metered
+from securecomp.overhead.network import LINES, Line
 from securecomp.sharing import Computation
 from securecomp.sums import Masking, Paillier, Sharing
 
@@ -51,43 +52,23 @@ def test_negative_numbers_are_refused(numbers):
         WAN.seconds(*numbers)
 
 
-def test_the_busiest_line_of_each_round_counts():
-    meter = Metered()
-    meter.send("a", "b", b"x" * 100)
-    meter.send("b", "a", b"x" * 30)
-    meter.send("c", "b", b"x" * 50)  # b receives 150
-    meter.send("a", "a", b"x" * 999)  # stays at home
-    meter.next_round()
-    meter.send("b", "a", b"x" * 40)
-    meter.send("b", "c", b"x" * 40)  # b sends 80
-    assert [each.load for each in meter.rounds] == [150, 80]
-    assert meter.load == 230
-    assert meter.seconds(WAN) == pytest.approx(WAN.seconds(1, 30, 150) + WAN.seconds(1, 80, 40))
-    meter.start()
-    assert meter.load == 0
-    assert len(meter.rounds) == 1
-
-
 @pytest.mark.parametrize("scheme", [Sharing(3), Sharing("all"), Masking(), Paillier(bits=2048)])
-def test_rounds_and_bytes_are_those_of_the_transcript(scheme):
-    meter = count(scheme, 5, 70)
-    transcript = meter.transcript
-    assert len(meter.rounds) == transcript.rounds
-    assert sum((each.sent for each in meter.rounds), start=type(transcript.sent)()) == (
-        transcript.sent
-    )
-    assert sum(each.received.total() for each in meter.rounds) == transcript.bytes_sent
-    assert max(transcript.sent.values()) <= meter.load <= transcript.bytes_sent
+def test_what_a_line_carries_lies_between_a_partys_bytes_and_all(scheme):
+    transcript = count(scheme, 5, 70)
+    assert len(transcript.loads) == transcript.rounds
+    assert max(transcript.sent.values()) <= sum(transcript.loads) <= transcript.bytes_sent
+    assert sum(transcript.crossed.values()) == 2 * transcript.bytes_sent
 
 
-def test_computing_on_shares_is_counted_too():
-    meter = Metered()
-    both = Computation(["a", "b"], meter)
+def test_computing_on_shares_is_counted_by_round_too():
+    carrier = LocalCarrier()
+    both = Computation(["a", "b"], carrier)
     x = both.share("a", np.arange(50), bound=50)
     y = both.share("b", np.arange(50), bound=50)
     (x < y).reveal()
-    assert len(meter.rounds) == meter.transcript.rounds > 3
-    assert max(meter.transcript.sent.values()) <= meter.load <= meter.transcript.bytes_sent
+    found = carrier.transcript
+    assert len(found.loads) == found.rounds > 3
+    assert max(found.sent.values()) <= sum(found.loads) <= found.bytes_sent
 
 
 def _alternating() -> list[tuple[int, int]]:
@@ -95,8 +76,9 @@ def _alternating() -> list[tuple[int, int]]:
 
 
 def _shared_sum() -> list[tuple[int, int]]:
-    meter = count(Sharing("all"), 2, 40_000)
-    return [(each.sent["site 1"], each.sent["site 2"]) for each in meter.rounds]
+    found = count(Sharing("all"), 2, 40_000)
+    numbers = range(1, found.rounds + 1)
+    return [(found.crossed[n, "site 1", "out"], found.crossed[n, "site 2", "out"]) for n in numbers]
 
 
 @pytest.mark.slow  # a timing, if one of the model and not of the code

@@ -124,7 +124,7 @@ def test_all_runs_together_have_all_cases_once_and_the_choice(pages, runs):
 def test_a_run_that_cannot_tell_which_way_is_fastest_says_what_to_run(pages):
     text = "".join(Checked(pages["ckks"]).words)
     assert "This run cannot tell" in text
-    assert "securecomp bench masking growth/clients" in text
+    assert "securecomp bench sum/masking growth/masking" in text
     assert "Not in the choice" in "".join(Checked(pages["sharing-masking"]).words)
 
 
@@ -196,9 +196,9 @@ def test_what_a_run_says_is_text_and_never_markup(run):
 def test_intervals_are_the_bootstraps_where_a_run_has_them(run):
     row = run["rows"][0]
     row["ratio"] = {"median": 50.0, "q1": 40.0, "q3": 60.0, "low": 48.0, "high": 53.0}
-    assert views.job(row).spread == "48.0 to 53.0"
+    assert views.job(row).spread == "48.0 - 53.0"
     row["ratio"] |= {"low": None, "high": None}
-    assert views.job(row).spread == "40.0 to 60.0"
+    assert views.job(row).spread == "40.0 - 60.0 (quartiles)"
     run["rows"][1]["ratio"] |= {"low": 1.0, "high": 2.0}
     assert "bootstrap interval" in page(run)
 
@@ -206,7 +206,8 @@ def test_intervals_are_the_bootstraps_where_a_run_has_them(run):
 def test_roles_and_decoding_are_apart(run):
     row = run["rows"][0]
     row["scheme"] = "sharing"
-    row["parts"] = {name: {"median": 0.25} for name in ("hospital", "server", "decode")}
+    row["parts"] = {name: {"median": 0.25} for name in ("hospital", "server")}
+    row["decode"] = {"median": 0.25}
     shown = views.job(row)
     assert shown.roles == ["hospital 250 ms", "server 250 ms"]
     assert shown.decode == "250 ms"
