@@ -84,8 +84,9 @@ def loads(row: Row) -> tuple[int, int] | None:
     None if unknown. A run that did not count round by round leaves room between what one party
     sent, and all that was sent.
     """
-    if "bytes_on_line" in row:
-        return row["bytes_on_line"], row["bytes_on_line"]
+    counted = row.get("bytes_on_line")
+    if counted is not None:
+        return counted, counted
     if "rounds" not in row:
         return None
     most = row["bytes_total"]

@@ -222,6 +222,11 @@ def test_roles_and_decoding_are_apart(run):
         ({"rounds": 2, "messages": 2, "bytes_per_party": 70, "bytes_total": 100}, (100, 100)),
         ({"rounds": 2, "messages": 9, "bytes_per_party": 70, "bytes_total": 100}, (70, 100)),
         ({"rounds": 2, "messages": 9, "bytes_on_line": 81, "bytes_total": 100}, (81, 81)),
+        (
+            {"rounds": 2, "messages": 9, "bytes_on_line": None}
+            | {"bytes_per_party": 70, "bytes_total": 100},
+            (70, 100),
+        ),
         ({}, None),
     ],
 )
