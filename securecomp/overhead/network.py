@@ -1,0 +1,63 @@
+"""How long a protocol's messages take on a line, from its exact rounds and bytes.
+
+The model. Every party, servers included, has one line of its own to all others.
+
+- Latency is the round trip, as `ping` shows it. A round is one way: it takes half of that.
+- Messages of one round travel at the same time, and a round waits for the one before. So the
+  slowest party's line decides each round: the most bytes that one party sends or receives in it.
+- Lines are full duplex: what a party sends does not slow what it receives in the same round.
+- Bytes are those of the sealed messages. Left out, as far as they go beyond them: TCP's slow
+  start (connections are open and warm), its headers (40 of 1,500 bytes) and TLS's, losses, other
+  traffic, and the time of computing, which a report adds.
+
+`tests/overhead/test_network.py` checks it over real TCP between network namespaces.
+"""
+
+from dataclasses import dataclass
+
+from securecomp.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A party's line to the others.
+
+    Attributes:
+        name: What people call it.
+        bandwidth: Bits a second, in each direction.
+        round_trip: Seconds there and back.
+    """
+
+    name: str
+    bandwidth: float
+    round_trip: float
+
+    @property
+    def facts(self) -> str:
+        """What the line can do, in words."""
+        speed = self.bandwidth
+        unit, scale = ("Gbit/s", 1e9) if speed >= 1e9 else ("Mbit/s", 1e6)
+        return f"{speed / scale:g} {unit}, {self.round_trip * 1e3:g} ms there and back"
+
+    def seconds(self, rounds: int, sent: float, received: float = 0) -> float:
+        """Return the time of messages on this line.
+
+        Args:
+            rounds: How many rounds, each one way.
+            sent: Bytes that the busiest party sends in them.
+            received: Bytes that it receives meanwhile, in the same rounds. Where rounds differ in
+                who is busiest, or in its direction, give the sum of `Transcript.loads` as `sent`.
+
+        Raises:
+            ParameterError: A negative number.
+        """
+        if min(rounds, sent, received) < 0:
+            raise ParameterError("rounds and bytes are at least 0")
+        return rounds * self.round_trip / 2 + 8 * max(sent, received) / self.bandwidth
+
+
+LINES = (
+    Line("LAN", 1e9, 1e-3),
+    Line("WAN", 100e6, 40e-3),
+    Line("slow hospital line", 20e6, 80e-3),
+)
