@@ -79,3 +79,8 @@ class BudgetError(SecureCompError):
 
 class BackendUnavailableError(SecureCompError, ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
+
+
+def brief(text: str, most: int = 80) -> str:
+    """Return a text as errors quote it: of a long one, its beginning and its end."""
+    return text if len(text) <= most else f"{text[: most - 23]}...{text[-20:]}"
