@@ -189,4 +189,7 @@ def _offsets(family: Family, design: Design, parts: Mapping[str, Part]) -> list[
         for site, part in parts.items()
         if part.offset is not None
     }
-    return [Reals([label], MAX_ROWS * heaviest * math.exp(largest), _BITS, values)]
+    bound = MAX_ROWS * heaviest * math.exp(largest)
+    # Exposures may all be as small as exp(-largest), and their logarithm counts.
+    bits = min(_BITS + math.ceil(largest / math.log(2)), 1000 - math.frexp(bound)[1])
+    return [Reals([label], bound, bits, values)]

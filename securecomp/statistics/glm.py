@@ -95,13 +95,17 @@ def _climbed(work: Gathered, white: Whitening, tolerance: float, iterations: int
     first = int(work.intercept)
 
     def reach(at: Vector) -> float:
-        by = back @ at
-        ends = float(np.maximum(by * low, by * high).sum())
+        # A constant that is a combination of the columns is the same in every row.
+        lead = float(at @ white.level) if white.constant else 0.0
+        rest = at - lead * white.level
+        ends = [0.0, lead]
+        for i, part in enumerate((at, rest)):
+            by = back @ part
+            ends[i] += float(np.maximum(by * low, by * high).sum())
         if work.design.weights is None:
             # No row's leverage passes 1.
-            lead = float(at[0]) if work.intercept else 0.0
-            ends = min(ends, lead + float(np.linalg.norm(at[first:])) * math.sqrt(m.rows))
-        return ends + work.shift
+            ends.append(lead + float(np.linalg.norm(rest)) * math.sqrt(m.rows))
+        return min(ends) + work.shift
 
     names = [work.design.names[i] for i in work.order]
     sums = Likelihood(

@@ -53,6 +53,17 @@ class TestLargeOffsets:
         label = "sum of w * off" if weights else "sum of off"
         assert label in found.run.opened
 
+    @pytest.mark.parametrize("offset", [-30, -100, 100])
+    @pytest.mark.parametrize("formula", ["n ~ x", "n ~ 0 + C(z) + x"])
+    def test_of_counts(self, offset, formula):
+        rows = ROWS.assign(off=offset + ROWS["x"].abs(), less=ROWS["x"].abs())
+        found = fit(formula, "poisson", rows, offset="off")
+        expected = fit(formula, "poisson", rows, offset="less")
+        for name in ("llf", "llnull", "deviance", "null_deviance"):
+            assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-10), name
+        assert found.params[-1] == pytest.approx(expected.params[-1], rel=1e-9)
+        assert found.params[0] == pytest.approx(expected.params[0] - offset, rel=1e-12)
+
     def test_one_that_differs(self):
         rows = ROWS.assign(off=40.0 + ROWS["z"], less=ROWS["z"])
         found = fit("y ~ x", rows=rows, offset="off")
