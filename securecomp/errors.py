@@ -83,3 +83,8 @@ class BackendUnavailableError(SecureCompError, ImportError):
 
 class WrongResultError(SecureCompError):
     """A measured job computed something else than its plaintext side; it gets no time."""
+
+
+def brief(text: str, most: int = 80) -> str:
+    """Return a text as errors quote it: of a long one, its beginning and its end."""
+    return text if len(text) <= most else f"{text[: most - 23]}...{text[-20:]}"

@@ -7,12 +7,12 @@ its levels, as in R, patsy and formulaic.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.errors import ParameterError
+from securecomp.errors import ParameterError, brief
 from securecomp.statistics import expressions
 from securecomp.statistics.expressions import Expression, Rows
 from securecomp.statistics.formulas import Category, Factor, Formula
@@ -21,7 +21,7 @@ from securecomp.statistics.schema import Schema
 from securecomp.statistics.tables import Table
 
 INTERCEPT = "Intercept"
-MAX_COLUMNS = 2000
+MAX_COLUMNS = 1000
 _Coded = tuple[tuple[Factor, bool], ...]
 """The factors of a term, and whether each lacks its reference level."""
 
@@ -63,10 +63,11 @@ class Design:
         Raises:
             ParameterError: No columns, too many, or a response that is no number.
         """
+        text = brief(formula.text)
         named: dict[str, Expression] = {}
         references: dict[str, tuple[str, ...]] = {}
         for term in _coded(formula.terms):
-            columns = list(_columns(term))
+            columns = list(islice(_columns(term), MAX_COLUMNS + 1))
             if len(term) == 1 and isinstance(term[0][0], Category) and term[0][1]:
                 factor = term[0][0]
                 levels = tuple(name for name, _ in columns)
@@ -74,22 +75,22 @@ class Design:
             for name, column in columns:
                 if name in named or (name == INTERCEPT and term):
                     raise ParameterError(
-                        f"formula {formula.text!r}: two columns of the design are named {name!r}; "
-                        "rename a column or a level"
+                        f"formula {text!r}: two columns of the design are named "
+                        f"{brief(name)!r}; rename a column or a level"
                     )
                 named[name] = column
                 if len(named) > MAX_COLUMNS:
                     raise ParameterError(
-                        f"formula {formula.text!r}: more than {MAX_COLUMNS} columns; use fewer "
+                        f"formula {text!r}: more than {MAX_COLUMNS} columns; use fewer "
                         "terms or levels"
                     )
         if not named:
-            raise ParameterError(f"formula {formula.text!r}: nothing explains the response")
+            raise ParameterError(f"formula {text!r}: nothing explains the response")
         response, response_name = formula.response, formula.response.text
         if isinstance(response, Category):
             if len(response.levels) != 2:
                 raise ParameterError(
-                    f"formula {formula.text!r}: the response has {len(response.levels)} levels, "
+                    f"formula {text!r}: the response has {len(response.levels)} levels, "
                     f"not 2; write I({response.column} == 'level') for one of them"
                 )
             other = 1 - response.reference
@@ -163,26 +164,27 @@ def _coded(terms: tuple[tuple[Factor, ...], ...]) -> Iterator[_Coded]:
     without its reference level. What earlier terms span is left out; of the rest, subsets that
     differ by one category are one term with all levels of it.
     """
-    seen: set[tuple[frozenset[str], frozenset[str]]] = set()
+    # A factor is one object however often it is in a formula; texts of two factors may be equal.
+    seen: set[tuple[frozenset[int], frozenset[int]]] = set()
     for term in terms:
-        numeric = frozenset(f.text for f in term if isinstance(f, Expression))
-        categories = [f.text for f in term if isinstance(f, Category)]
+        numeric = frozenset(id(f) for f in term if isinstance(f, Expression))
+        categories = [id(f) for f in term if isinstance(f, Category)]
         subsets = [
             frozenset(c for c, there in zip(categories, chosen, strict=True) if there)
             for chosen in product((True, False), repeat=len(categories))
         ]
-        new = [(frozenset[str](), s) for s in subsets if (numeric, s) not in seen]
+        new = [(frozenset[int](), s) for s in subsets if (numeric, s) not in seen]
         seen.update((numeric, s) for s in subsets)
         for full, reduced in _merged(new):
             yield tuple(
-                (f, f.text in reduced)
+                (f, id(f) in reduced)
                 for f in term
-                if isinstance(f, Expression) or f.text in full | reduced
+                if isinstance(f, Expression) or id(f) in full | reduced
             )
 
 
-_Part = tuple[frozenset[str], frozenset[str]]
-"""Categories with all of their levels, and those without the reference."""
+_Part = tuple[frozenset[int], frozenset[int]]
+"""Categories with all of their levels, and those without the reference, by identity."""
 
 
 def _merged(parts: list[_Part]) -> list[_Part]:

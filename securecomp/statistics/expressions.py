@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.errors import ParameterError, RangeError
+from securecomp.errors import ParameterError, RangeError, brief
 from securecomp.statistics.measures import group_codes
 from securecomp.statistics.reading import Mask
 from securecomp.statistics.schema import Schema
-from securecomp.statistics.tables import Level, Table
+from securecomp.statistics.tables import Table
 
 Values = npt.NDArray[Any]
 """int64 multiples of the expression's unit, or float64 where it has none."""
 Real = Any
 """A Fraction where there is a unit, else a float."""
 
+_LARGEST = 1e300
 _ROOM = 1 << 62  # of integers on the way
 _SLACK = 1e-9  # relative; for what rounding may add to an interval
 
@@ -79,7 +80,10 @@ class Rows:
         # One rounding each, so that 0.1 is the float 0.1.
         scaled = values.astype(np.float64)
         if max(unit.numerator, unit.denominator) > 1 << 53:
-            return np.asarray(scaled * float(unit))
+            if unit > _LARGEST:
+                raise ParameterError(f"{brief(expression.text)} has numbers beyond {_LARGEST:g}")
+            with np.errstate(over="ignore"):
+                return np.asarray(scaled * float(unit))
         return np.asarray(scaled * float(unit.numerator) / float(unit.denominator))
 
     def refuse(self, wrong: Mask, text: str, why: str) -> None:
@@ -92,7 +96,7 @@ class Rows:
             row = int(np.flatnonzero(self.kept)[int(np.argmax(wrong))]) + 1
             more = int(wrong.sum()) - 1
             rest = f" (and {more} more)" if more else ""
-            raise RangeError(f"{self.table.source}: {text}: row {row}{rest} {why}")
+            raise RangeError(f"{self.table.source}: {brief(text)}: row {row}{rest} {why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,11 @@ def _float(value: Real, unknown: float) -> float:
     return unknown if math.isnan(number) else number
 
 
+def _end(value: Real) -> float:
+    """Return an end of an interval as a float; beyond all floats, infinity of its sign."""
+    return _float(value, math.inf if value > 0 else -math.inf)
+
+
 def _ends(values: list[Real]) -> tuple[Real, Real]:
     """Return the least and the largest; infinite where something is not known."""
     if any(v != v for v in values):
@@ -174,8 +183,10 @@ def column(schema: Schema, name: str) -> Expression:
 
 def constant(text: str, value: int | float | bool) -> Expression:
     """Return a number."""
-    if not math.isfinite(value):
-        raise ParameterError(f"{text} is no number that a formula can hold")
+    if not abs(value) < _LARGEST:  # nor NaN
+        raise ParameterError(
+            f"{brief(text)} is no number that a formula can hold, which are below {_LARGEST:g}"
+        )
     exact = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(int(value))
     sign = 0 if not exact else 1 if exact > 0 else -1
     return Expression(
@@ -192,19 +203,6 @@ def indicator(text: str, name: str, place: int) -> Expression:
     return Expression(text, Fraction(0), Fraction(1), Fraction(1), compute)
 
 
-def level(text: str, schema: Schema, name: str, value: Level) -> Expression:
-    """Return whether a categorical column has this value.
-
-    Raises:
-        ParameterError: It is not one of the agreed levels.
-    """
-    levels = schema.levels(name)
-    if value not in levels:
-        known = ", ".join(map(repr, levels[:10]))
-        raise ParameterError(f"{text}: {value!r} is not one of the levels of {name!r}: {known}")
-    return indicator(text, name, levels.index(value))
-
-
 def _common(a: Expression, b: Expression, largest: Real) -> Fraction | None:
     """Return the unit of a sum, if integers have room for it."""
     if a.unit is None or b.unit is None:
@@ -217,22 +215,35 @@ def _common(a: Expression, b: Expression, largest: Real) -> Fraction | None:
     return unit if max(a.largest, b.largest, largest) / unit < _ROOM else None
 
 
+def _plus(a: Real, b: Real) -> Real:
+    if isinstance(a, Fraction) and isinstance(b, Fraction):
+        return a + b
+    return _end(a) + _end(b)
+
+
 def add(text: str, a: Expression, b: Expression, sign: int = 1) -> Expression:
     """Return a + b, or a - b with sign -1."""
-    low, high = (a.low + b.low, a.high + b.high) if sign > 0 else (a.low - b.high, a.high - b.low)
+    first, last = (b.low, b.high) if sign > 0 else (-b.high, -b.low)
+    low, high = _plus(a.low, first), _plus(a.high, last)
     unit = _common(a, b, max(abs(low), abs(high)))
-    if unit is None or a.unit is None or b.unit is None:
+    if unit is None:
         return _inexact(text, low, high, lambda rows: rows.floats(a) + sign * rows.floats(b))
-    left, right = int(a.unit / unit), sign * int(b.unit / unit)
+    left, right = _factor(a, unit), sign * _factor(b, unit)
     return Expression(
         text, low, high, unit, lambda rows: left * rows.values(a) + right * rows.values(b)
     )
 
 
+def _factor(a: Expression, unit: Fraction) -> int:
+    """Return what integers of an expression are multiplied by to be in a smaller unit."""
+    # One that is 0 in every row leaves no bound of the quotient.
+    return int(a.unit / unit) if a.unit is not None and a.largest >= a.unit else 0
+
+
 def _times(a: Real, b: Real) -> Real:
     if isinstance(a, Fraction) and isinstance(b, Fraction):
         return a * b
-    return _float(a, math.inf) * _float(b, math.inf)
+    return _end(a) * _end(b)
 
 
 def multiply(text: str, a: Expression, b: Expression) -> Expression:
@@ -245,6 +256,13 @@ def multiply(text: str, a: Expression, b: Expression) -> Expression:
     )
 
 
+def _quotient(a: Real, b: Real) -> float:
+    if isinstance(a, Fraction) and isinstance(b, Fraction):
+        return _float(a / b, math.inf)
+    below = _end(b)
+    return _float(a, math.inf) / below if below else math.inf
+
+
 def divide(text: str, a: Expression, b: Expression) -> Expression:
     """Return a / b; a site refuses a row where b is 0."""
     if b.low == b.high and b.low and isinstance(b.low, Fraction):
@@ -253,7 +271,7 @@ def divide(text: str, a: Expression, b: Expression) -> Expression:
         inverse = Expression(b.text, by, by, abs(by), lambda rows: np.full(rows.count, sign))
         return multiply(text, a, inverse)
     least = b.low if b.low > 0 else -b.high if b.high < 0 else (b.unit or 0)
-    most = _float(a.largest, math.inf) / float(least) if least else math.inf
+    most = _quotient(a.largest, least) if least else math.inf
     low = 0.0 if a.low >= 0 and b.low >= 0 else -most
 
     def compute(rows: Rows) -> Values:
@@ -271,22 +289,16 @@ def power(text: str, a: Expression, exponent: Fraction) -> Expression:
         ParameterError: The exponent is too large, or no base has such a power.
     """
     if abs(exponent) > 64:
-        raise ParameterError(f"{text}: exponents are from -64 to 64")
+        raise ParameterError(f"{brief(text)}: exponents are from -64 to 64")
     if exponent.denominator == 1 and exponent >= 0:
         found = constant("1", 1)
-        for _ in range(int(exponent)):
+        times = int(exponent)
+        for _ in range(times):
             found = multiply(f"({a.text})**..", found, a)  # not looked up: computed below
         low = Fraction(0) if exponent % 2 == 0 else found.low
         if found.unit is None:
-            times = int(exponent)
             return _inexact(text, low, found.high, lambda rows: rows.floats(a) ** times)
-        return Expression(
-            text,
-            low,
-            found.high,
-            found.unit,
-            lambda rows: np.asarray(rows.values(a) ** int(exponent)),
-        )
+        return Expression(text, low, found.high, found.unit, lambda rows: rows.values(a) ** times)
     if exponent.denominator == 1:
         return divide(text, constant("1", 1), power(f"{a.text}**{-exponent}", a, -exponent))
     least = _positive(text, a, strictly=exponent < 0)
@@ -312,7 +324,7 @@ def _raised(base: float, exponent: float) -> float:
 def _positive(text: str, a: Expression, *, strictly: bool) -> Real:
     """Return what no value that exists is less than."""
     if a.high < 0 or (strictly and a.high <= 0):
-        raise ParameterError(f"{text}: by the columns' bounds it exists for no row")
+        raise ParameterError(f"{brief(text)}: by the columns' bounds it exists for no row")
     return a.least() if strictly else max(a.low, Fraction(0))
 
 
@@ -333,7 +345,7 @@ def _increasing(function: Any, inside: float = -math.inf, strictly: bool = False
             return np.asarray(function(values))
 
         with np.errstate(all="ignore"):
-            ends = [function(_float(v, math.inf)) for v in (low, high)]
+            ends = [function(_end(v)) for v in (low, high)]
         return _inexact(text, float(ends[0]), float(ends[1]), compute)
 
     return make
@@ -366,9 +378,7 @@ def compare(text: str, a: Expression, b: Expression, operator: Any) -> Expressio
         if unit is None or a.unit is None or b.unit is None:
             found = operator(rows.floats(a), rows.floats(b))
         else:
-            found = operator(
-                rows.values(a) * int(a.unit / unit), rows.values(b) * int(b.unit / unit)
-            )
+            found = operator(rows.values(a) * _factor(a, unit), rows.values(b) * _factor(b, unit))
         return np.asarray(found, np.int64)
 
     return Expression(text, Fraction(0), Fraction(1), Fraction(1), compute)

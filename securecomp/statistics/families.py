@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.errors import ParameterError
+from securecomp.errors import ParameterError, brief
 from securecomp.statistics.expressions import Rows
 
 Vector = npt.NDArray[np.float64]
@@ -199,7 +199,7 @@ def family(name: str) -> Family:
     Raises:
         ParameterError: There is no such family.
     """
-    if name not in FAMILIES:
+    if not isinstance(name, str) or name not in FAMILIES:
         known = ", ".join(f'"{known}"' for known in FAMILIES)
-        raise ParameterError(f"family is one of {known}, not {name!r}")
+        raise ParameterError(f"family is one of {known}, not {brief(repr(name))}")
     return FAMILIES[name]

@@ -3,7 +3,9 @@
 1. Sums of products of all columns and the response, exact: the same as the first step of least
    squares. From them everybody computes coordinates in which the columns are orthogonal, finds
    columns that are combinations of others and levels with one response only, and starts at the
-   model with a constant alone. A linear model on agreed grids is finished here.
+   model with a constant alone; beside an offset, the offset's sum (of its exp, for counts) says
+   where that is. A design of more than 100 columns has its rows counted before. A linear model on
+   agreed grids is finished here.
 2. One sum a Newton step, see `fitting`.
 3. What the summary needs beside: Pearson's chi squared, and the response's own terms.
 """
@@ -13,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from securecomp.errors import ParameterError
+from securecomp.errors import ParameterError, brief
 from securecomp.statistics import formulas, separation, whitening
 from securecomp.statistics.designs import Design
 from securecomp.statistics.families import family as family_of
@@ -22,8 +24,11 @@ from securecomp.statistics.gathering import Gathered
 from securecomp.statistics.glmsummary import Found, summary
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.regressions import Regression
+from securecomp.statistics.tables import check_column
 from securecomp.statistics.tails import check_confidence
 from securecomp.statistics.whitening import Whitening
+
+_NEAR = 0.99  # of the ones' sum of squares, what columns explain
 
 
 def fit(
@@ -41,6 +46,9 @@ def fit(
     """Fit a model; see `Analyses.glm`."""
     kind = family_of(family)
     check_confidence(confidence)
+    for what, name in (("weights", weights), ("offset", offset)):
+        if name is not None:
+            check_column(what, name)
     number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
     if not number or not 0 < tolerance < 1:
         raise ParameterError(f"tolerance is between 0 and 1, such as 1e-8, not {tolerance!r}")
@@ -51,6 +59,8 @@ def fit(
     work = Gathered.of(ask, kind, design)
     separation.check(work)
     white = whitening.whiten(work.moments, work.names, work.intercept)
+    if white.constant or (kind.name == "linear" and not work.moments.response_squared):
+        separation.check_response(work)
     if kind.name == "linear" and work.moments.exact:
         found = _closed(white)
     else:
@@ -71,7 +81,10 @@ def _closed(white: Whitening) -> Found:
 def _climbed(work: Gathered, white: Whitening, tolerance: float, iterations: int) -> Found:
     """Fit by Newton's method."""
     m, family, back = work.moments, work.family, white.back()
-    variance = family.variance(work.mean) if family.name != "linear" else 1.0
+    if white.constant:
+        work.centre()
+    # Where all responses are 0, say, it is about that of a predictor of 0.
+    variance = family.variance(family.mean(np.zeros(1))[0] if work.extreme else work.mean)
     spread, largest = math.sqrt(variance), float(work.design.response.largest)
     if family.name == "linear":
         spread = math.sqrt(max(white.residual, 1e-30 * white.total) / white.weight)
@@ -82,13 +95,17 @@ def _climbed(work: Gathered, white: Whitening, tolerance: float, iterations: int
     first = int(work.intercept)
 
     def reach(at: Vector) -> float:
-        by = back @ at
-        ends = float(np.maximum(by * low, by * high).sum())
+        # A constant that is a combination of the columns is the same in every row.
+        lead = float(at @ white.level) if white.constant else 0.0
+        rest = at - lead * white.level
+        ends = [0.0, lead]
+        for i, part in enumerate((at, rest)):
+            by = back @ part
+            ends[i] += float(np.maximum(by * low, by * high).sum())
         if work.design.weights is None:
             # No row's leverage passes 1.
-            lead = float(at[0]) if work.intercept else 0.0
-            ends = min(ends, lead + float(np.linalg.norm(at[first:])) * math.sqrt(m.rows))
-        return ends + work.shift
+            ends.append(lead + float(np.linalg.norm(rest)) * math.sqrt(m.rows))
+        return min(ends) + work.shift
 
     names = [work.design.names[i] for i in work.order]
     sums = Likelihood(
@@ -101,11 +118,22 @@ def _climbed(work: Gathered, white: Whitening, tolerance: float, iterations: int
         size[:first] = 0
         led = [names[i] for i in np.argsort(-size) if size[i] > 0.1 * size.max()]
         if family.name == "linear":
-            return ParameterError(f"{', '.join(led[:5])}: nearly a combination of other columns")
+            shown = ", ".join(map(brief, led[:5]))
+            return ParameterError(f"{shown}: nearly a combination of other columns")
+        offset = work.design.offset
+        large = ""
+        if offset is not None:
+            large = f"the offset {brief(offset.text)} is so large that it leaves rows no weight"
+        if not led:
+            return ParameterError(
+                f"no maximum is found: {large or 'no row has a weight'}; scale it, or subtract an "
+                "agreed number from it"
+            )
         return ParameterError(
-            f"separation: {', '.join(sorted(led[:8], key=names.index))} tell"
-            f"{'s' * (len(led) == 1)} {work.design.response_name} apart for some rows without a "
-            "mistake, so that coefficients have no finite values; leave out or coarsen such columns"
+            f"separation: {', '.join(map(brief, sorted(led[:8], key=names.index)))} tell"
+            f"{'s' * (len(led) == 1)} {brief(work.design.response_name)} apart for some rows "
+            "without a mistake, so that coefficients have no finite values; leave out or coarsen "
+            "such columns" + (f" (or {large}; scale it)" if large else "")
         )
 
     found = newton(
@@ -113,7 +141,7 @@ def _climbed(work: Gathered, white: Whitening, tolerance: float, iterations: int
         diverging=diverging,
     )  # fmt: skip
     return Found(
-        back @ found.at,
+        back @ (found.at - work.moved * white.level),
         found.at,
         found.covariance,
         found.state.likelihood + 0.5 * found.history[-1].decrement ** 2,
@@ -136,17 +164,14 @@ def _start(work: Gathered, white: Whitening, sums: Likelihood) -> State:
     family, size = work.family, len(work.order)
     if family.name == "linear":
         return sums.at(white.solution)
-    if work.shift:
-        at = np.zeros(size)
-        if family.name == "poisson" and white.constant:
-            constant = math.log(float(work.moments.response) / work.offsets)
-            at = constant * white.ones / white.weight
-        return sums.at(at)
-    if not white.constant:
-        return sums.at(np.zeros(size))
+    if work.shift or not white.constant:
+        # Where no constant is a combination of the columns, one may nearly be.
+        near = float(white.level @ white.level) > _NEAR
+        at = work.constant * white.level * (bool(work.shift) or near)
+        return sums.at(np.zeros(size) if sums.steep(at) else at)
     eta = family.predictor(work.mean)
     return State(
-        eta * white.ones / white.weight,
+        eta * white.level,
         white.weight * family.likelihood(work.mean, eta),
         white.start - work.mean * white.ones,
         white.weight * family.variance(work.mean) * np.eye(size),

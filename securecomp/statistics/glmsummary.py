@@ -220,12 +220,13 @@ def _last(work: Gathered, terms: Mapping[str, _Term]) -> dict[str, float]:
 def _null(work: Gathered, sums: Mapping[str, float]) -> float:
     """Return the log likelihood of a constant alone, without the response's own terms."""
     family, m = work.family, work.moments
+    if work.extreme:
+        return 0.0
     if not work.shift:
         return float(m.weight) * family.likelihood(work.mean, family.predictor(work.mean))
     total = float(m.response)
     if family.name == "poisson":
-        constant = math.log(total / work.offsets)
-        return sums["shift"] + total * constant - total
+        return sums["shift"] + total * work.constant - total
     parts = {
         site: Part(np.ones((len(p.y), 1)), p.y, p.weights, p.offset)
         for site, p in work.parts.items()
@@ -237,7 +238,7 @@ def _null(work: Gathered, sums: Mapping[str, float]) -> float:
     )  # fmt: skip
     fitted = newton(
         alone,
-        alone.at(np.zeros(1)),
+        alone.at(np.array([work.constant])),
         tolerance=1e-8,
         iterations=50,
         diverging=lambda _: ParameterError("the constant alone has no finite coefficient"),

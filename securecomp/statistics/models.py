@@ -39,7 +39,8 @@ class Models:
         Args:
             formula: As in R and statsmodels: "died ~ los + C(type) * age". Text columns are
                 categories, with their first level as the reference; log(), exp(), sqrt(), I(...)
-                and arithmetic act on each row. What depends on all rows of a site is refused.
+                and arithmetic act on each row. What depends on all rows of a site is refused. Names
+                that Python could not read are in back quotes. At most 1,000 columns of the design.
             family: "logistic" (0 and 1, or two levels), "poisson" (counts, log link) or "linear".
             weights: Column of weights. Logistic, poisson: how many equal rows a row stands for
                 (statsmodels' freq_weights). Linear: inverse variances (statsmodels' WLS).

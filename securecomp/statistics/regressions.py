@@ -14,6 +14,7 @@ from securecomp.statistics.analysis import Analysis, Grid, Plot
 from securecomp.statistics.designs import INTERCEPT, Design
 from securecomp.statistics.families import FAMILIES
 from securecomp.statistics.fitting import Step
+from securecomp.statistics.gathering import STEEPEST
 from securecomp.statistics.results import Run, data_frame
 from securecomp.statistics.schema import Column, Schema
 from securecomp.statistics.tables import Level, Table
@@ -348,6 +349,11 @@ class Regression(Analysis):
         if self.weights is not None:
             kind = "inverse variances" if self.family == "linear" else "numbers of equal rows"
             remarks.append(f"the weights {self.weights} are {kind}")
+        if math.isnan(self.pearson_chi2):
+            remarks.append(
+                "Pearson's chi squared was not summed: by the columns' bounds a row could add more "
+                f"than e^{STEEPEST:.0f} to it; agree on smaller bounds"
+            )
         if self.history:
             last = self.history[-1]
             halved = sum(step.halvings > 0 for step in self.history)

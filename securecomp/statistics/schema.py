@@ -118,6 +118,8 @@ class Schema:
     def is_text(self, column: str) -> bool:
         """Return whether a column is categorical by itself: text at a site, or declared as text.
 
+        A site where it has no values, or where there are no rows, has no say.
+
         Raises:
             ParameterError: The column is missing at a site.
         """

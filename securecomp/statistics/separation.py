@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from securecomp.errors import ParameterError
+from securecomp.errors import ParameterError, brief
 from securecomp.statistics.gathering import Gathered
 
 
@@ -10,33 +10,40 @@ def check(work: Gathered) -> None:
     """Refuse data that determine no model.
 
     Raises:
-        ParameterError: Too few rows, one response only, or a level that has one response only.
+        ParameterError: Weights of 0, one response only, or a level that has one response only.
     """
-    m, size = work.moments, len(work.order)
-    if m.rows < size + (work.family.name == "linear"):
-        raise ParameterError(
-            f"{m.rows} rows do not determine {size} coefficients; use fewer columns, or more rows"
-        )
+    m = work.moments
     if m.weight <= 0:
         raise ParameterError("all weights are 0; a row counts as often as its weight says")
-    response = work.design.response_name
+    if work.intercept:
+        check_response(work)
+    if work.family.name == "linear":
+        return
+    response, logistic = brief(work.design.response_name), work.family.name == "logistic"
+    for name, rows, sum_ in _levels(work):
+        if rows > 0 and (sum_ == 0 or (logistic and sum_ == rows)):
+            value = 0 if sum_ == 0 else 1
+            raise ParameterError(
+                f"separation: {response} is {value} in every row with {brief(name)}, so that its "
+                "coefficient has no finite value; leave it out, or join levels"
+            )
+
+
+def check_response(work: Gathered) -> None:
+    """Refuse a response that a constant explains, for a model that has one.
+
+    Raises:
+        ParameterError: It is the same in every row.
+    """
+    m, response = work.moments, brief(work.design.response_name)
     if work.family.name == "linear":
         if m.response_squared * m.weight == m.response**2:
             raise ParameterError(
                 f"{response} is the same in every row: there is nothing to explain"
             )
-        return
-    logistic = work.family.name == "logistic"
-    if m.response == 0 or (logistic and m.response == m.weight):
+    elif work.extreme:
         value = 0 if m.response == 0 else 1
         raise ParameterError(f"{response} is {value} in every row: there is nothing to explain")
-    for name, rows, sum_ in _levels(work):
-        if rows > 0 and (sum_ == 0 or (logistic and sum_ == rows)):
-            value = 0 if sum_ == 0 else 1
-            raise ParameterError(
-                f"separation: {response} is {value} in every row with {name}, so that its "
-                "coefficient has no finite value; leave it out, or join levels"
-            )
 
 
 def _levels(work: Gathered) -> list[tuple[str, Any, Any]]:

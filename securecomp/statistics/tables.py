@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from securecomp.errors import ParameterError
+from securecomp.errors import ParameterError, brief
 from securecomp.statistics.reading import (
     COMMA,
     NO_CODES,
@@ -39,7 +39,7 @@ def check_column(what: str, name: Any) -> None:
         ParameterError: It says for what.
     """
     if isinstance(name, bool) or not isinstance(name, str | int):
-        raise ParameterError(f"{what} is a column's name, not {name!r}")
+        raise ParameterError(f"{what} is a column's name, not {brief(repr(name))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,21 +171,29 @@ class Table:
         return self._categories[column]
 
     def is_text(self, column: str) -> bool:
-        """Return whether a column is text, or categories by its type.
+        """Return whether a column is categories by its type, or has a text that is no number.
+
+        A column without values is no text, whatever its type: what wrote it had nothing to go by.
 
         Raises:
             ParameterError: There is no such column.
         """
         if column not in self._text:
-            series = self._series(column)
-            dtype = series.dtype
-            self._text[column] = bool(
-                dtype == nw.String
-                or dtype == nw.Enum
-                or dtype == nw.Categorical
-                or (dtype == nw.Object and any(isinstance(c, str) for c in series.to_list()))
-            )
+            self._text[column] = column not in self._optional and self._is_text(column)
         return self._text[column]
+
+    def _is_text(self, column: str) -> bool:
+        series = self._series(column)
+        dtype = series.dtype
+        if dtype == nw.Enum or dtype == nw.Categorical:
+            return True
+        if dtype != nw.String and dtype != nw.Object:
+            return False
+        codes = self._codes.get(column, NO_CODES)
+        return any(
+            isinstance(cell, str) and as_number(cell, codes) is NOT_A_NUMBER
+            for cell in series.to_list()
+        )
 
     def missing(self, column: str, numeric: bool) -> Mask:
         """Return where a column has no value."""
@@ -229,7 +237,9 @@ class Table:
     def _series(self, column: str) -> Any:
         if column not in self._places:
             known = ", ".join(map(_listed, self.columns[:20])) or "none"
-            raise ParameterError(f"{self.source}: there is no column {column!r}; it has: {known}")
+            raise ParameterError(
+                f"{self.source}: there is no column {brief(repr(column))}; it has: {known}"
+            )
         return self._frame.get_column(column)
 
     def _read_numbers(self, column: str) -> Numbers:

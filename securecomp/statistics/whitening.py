@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from gmpy2 import mpfr
 
-from securecomp.errors import ParameterError
+from securecomp.errors import ParameterError, brief
 from securecomp.statistics.crossproducts import Moments
 
 _PRECISION = 256  # bits; an exact dependency leaves a pivot of 2^-240, a real one at least _LEAST
 _LEAST = 1e-20
+_SAME = 2.0**-140  # of a sum of squares, what 256 bits leave of 0 where a pivot is _LEAST
 _UNITS = 4096
 _ROWS = 1 << 14
 Matrix = npt.NDArray[np.float64]
@@ -42,6 +43,7 @@ class Whitening:
         residual: The response's weighted sum of squares that they leave; meaningless if its
             square was not summed.
         total: The response's weighted sum of squares, about its mean with an intercept.
+        constant: Whether a constant is a combination of the columns.
     """
 
     intercept: bool
@@ -54,11 +56,12 @@ class Whitening:
     coefficients: Matrix
     residual: float
     total: float
+    constant: bool
 
     @property
-    def constant(self) -> bool:
-        """Whether a constant is a combination of the columns."""
-        return self.intercept or float(self.ones @ self.ones) / self.weight**2 > 1 - 1e-9
+    def level(self) -> Matrix:
+        """The coordinates of 1 in every row, or of what is nearest to it; shape (d,)."""
+        return self.ones / self.weight
 
     def back(self) -> Matrix:
         """Return M, shape (d, d): coefficients are M times those of the coordinates."""
@@ -114,8 +117,9 @@ def whiten(moments: Moments, names: Sequence[str], intercept: bool) -> Whitening
         for name, size, noise in zip(names, own, rounded, strict=True):
             if noise > 0 and size <= noise:
                 raise ParameterError(
-                    f"{name}: by the columns' bounds it could be so large that no digits are left "
-                    f"for its values; agree on its largest absolute value: bounds={{{name!r}: ...}}"
+                    f"{brief(name)}: by the columns' bounds it could be so large that no digits "
+                    "are left for its values; agree on its largest absolute value: "
+                    f"bounds={{{brief(name)!r}: ...}}"
                 )
         least = np.array([max(_LEAST * s, r) for s, r in zip(own, rounded, strict=True)], object)
         lower, pivots = _factor(squares, least, names, intercept, own)
@@ -126,6 +130,7 @@ def whiten(moments: Moments, names: Sequence[str], intercept: bool) -> Whitening
         if intercept:
             start = np.append(np.array([response], object), start)
             ones = np.append(np.array([weight], object), ones)
+        constant = intercept or _constant(transform, ones, weight, moments.rounding)
         solution = start / weight
         coefficients = transform @ solution[int(intercept) :] if len(names) else sums
         if intercept:
@@ -145,7 +150,21 @@ def whiten(moments: Moments, names: Sequence[str], intercept: bool) -> Whitening
             _narrow(coefficients),
             float(residual),
             float(total),
+            constant,
         )
+
+
+def _constant(
+    transform: npt.NDArray[Any], ones: npt.NDArray[Any], weight: Any, rounding: npt.NDArray[Any]
+) -> bool:
+    """Whether columns without an intercept have a combination that is 1 in every row.
+
+    What is left of the sum of squares of ones is 0, or what the rounding of columns makes of it.
+    """
+    left = 1 - sum(ones * ones, mpfr(0)) / weight**2
+    by = transform @ ones / weight
+    noise = sum((abs(b) * r for b, r in zip(by, _wide(rounding), strict=True)), mpfr(0))
+    return bool(left <= max(mpfr(_SAME), noise * noise))
 
 
 def _wide(values: Any) -> npt.NDArray[Any]:
@@ -201,21 +220,24 @@ def _dependent(
     j: int,
 ) -> ParameterError:
     """Name the columns that one is a combination of."""
+    name = brief(names[j])
     if own[j] == 0:
-        return ParameterError(f"{names[j]} is 0 in every row of all sites; leave it out")
+        return ParameterError(f"{name} is 0 in every row of all sites; leave it out")
     parts: list[str] = []
     if j:
         lower, pivots = _factor(squares[:j, :j], least[:j], names[:j], intercept, own[:j])
         inverse = _inverse(lower)
         by = inverse.T @ ((inverse @ squares[:j, j]) / np.array(pivots, object))
-        parts = [names[k] for k in range(j) if abs(by[k]) * gmpy2.sqrt(own[k] / own[j]) > 1e-6]
+        parts = [
+            brief(names[k]) for k in range(j) if abs(by[k]) * gmpy2.sqrt(own[k] / own[j]) > 1e-6
+        ]
     if not parts:
         return ParameterError(
-            f"{names[j]} is the same in every row of all sites, as the intercept is; leave it out"
+            f"{name} is the same in every row of all sites, as the intercept is; leave it out"
         )
     others = ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
     with_one = " up to a constant" if intercept else ""
     return ParameterError(
-        f"{names[j]} is a combination of {others}{with_one}, so that no coefficients are best; "
+        f"{name} is a combination of {others}{with_one}, so that no coefficients are best; "
         "leave one of them out"
     )
