@@ -18,6 +18,7 @@ BASES = {
     "LocalProtocolError": {errors.ProtocolError},
     "RemoteProtocolError": {errors.ProtocolError},
     "ThresholdError": {errors.ProtocolError},
+    "WrongResultError": set(),
     "BudgetError": set(),
     "BackendUnavailableError": {ImportError},
 }
