@@ -266,18 +266,6 @@ def options(command: F) -> F:
     return command
 
 
-def refuse(needs: str, *names: str) -> None:
-    """Refuse options that were given without the one that they belong to.
-
-    Raises:
-        click.UsageError: It names both.
-    """
-    context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} needs {needs}")
-
-
 def asked(by: str | None, given: Choices) -> bool:
     """Return whether an analysis is asked for.
 

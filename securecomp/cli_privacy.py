@@ -166,10 +166,14 @@ def dial(html: Path | None, epsilon: str, answers: int, as_json: bool) -> None:
     """Show what an epsilon means: a count of 40, and somebody who guesses whether you are in it."""
     with plain_errors():
         from securecomp.disk import write_output
+        from securecomp.errors import ParameterError
         from securecomp.privacy import dial as turned
         from securecomp.privacy.amounts import epsilon_of
 
-        setting = turned.Setting(float(epsilon_of(epsilon)), answers)
+        exact = epsilon_of(epsilon)
+        if not 10**-6 <= exact <= 1000:
+            raise ParameterError(f"the dial turns from 0.000001 to 1000, not to {epsilon}")
+        setting = turned.Setting(float(exact), answers)
         if html is not None:
             write_output(html, turned.page(epsilon, answers).encode(), [])
         if as_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from securecomp import cli_analyses
+from securecomp import cli_analyses, cli_terms
 from securecomp import cli_values as values
 from securecomp.console import (
     console,
@@ -84,28 +84,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Fewest sites with rows in a cell that is shown.",
 )
-@click.option("--epsilon", metavar="E", help="Answer with noise: differential privacy.")
-@click.option("--delta", default="0", metavar="D", help="Beside --epsilon, such as 1e-6.")
-@click.option(
-    "--unit",
-    type=click.Choice(["record", "patient"]),
-    default="record",
-    show_default=True,
-    help="What noise protects; a patient needs --identifier.",
-)
-@click.option("--identifier", metavar="COL", help="Column that says whose record it is.")
-@click.option(
-    "--records", type=int, default=1, show_default=True, metavar="N", help="Most of a patient."
-)
-@click.option("--clip", multiple=True, metavar="COL=A:B", help="Bounds that values are moved to.")
-@click.option(
-    "--noise",
-    type=click.Choice(["skellam", "discrete-gaussian", "laplace"]),
-    default="skellam",
-    show_default=True,
-    help="Each site adds its part within the sum.",
-)
-@click.option("--ledger", metavar="FILE", help="Budget to pay from; see securecomp budget.")
+@cli_terms.options
 @click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
 @click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -135,19 +114,11 @@ def stats(
     codebook: Path | None,
     min_count: int,
     min_sites: int,
-    epsilon: str | None,
-    delta: str,
-    unit: str,
-    identifier: str | None,
-    records: int,
-    clip: tuple[str, ...],
-    noise: str,
-    ledger: str | None,
     delimiter: str | None,
     decimal_comma: bool,
     as_json: bool,
     html: Path | None,
-    **analyses: Any,
+    **others: Any,
 ) -> None:
     """Statistics over the rows of several sites, one FILE (CSV or Parquet) a site.
 
@@ -162,14 +133,11 @@ def stats(
         raise click.UsageError("give --edges once, or once for each --histogram")
     if edges and not histograms:
         raise click.UsageError("--edges needs a --histogram")
-    if epsilon is None:
-        cli_analyses.refuse("--epsilon", "delta", "unit", "identifier", "records", "clip", "ledger")
     computing = None if servers is None else values.servers(servers)
     bins = [values.edges(text) for text in edges]
     bins = bins * len(histograms) if len(bins) == 1 else bins
     with plain_errors(), plain_warnings(), status("computing"):
         from securecomp import sums as protocols
-        from securecomp.privacy.terms import from_options
         from securecomp.statistics import (
             Codebook,
             Count,
@@ -190,10 +158,11 @@ def stats(
             Histogram(column, by, these) for column, these in zip(histograms, bins, strict=True)
         ]
         wanted += [CrossTable(None, by, row, col) for row, col in crosstabs]
-        more = cli_analyses.asked(by, analyses)
+        more = cli_analyses.asked(by, others)
         if not more and not wanted:
             raise click.UsageError("ask for something: --count, --sum COL, --mean COL, ...")
-        if more and epsilon is not None:  # before the budget pays for the rest
+        privacy = cli_terms.terms(others)
+        if more and privacy is not None:  # before the budget pays for the rest
             raise click.UsageError(
                 "--epsilon is for counts, sums, means, histograms and cross tables; ask for "
                 "analyses apart, if their results may be shown without noise"
@@ -220,22 +189,11 @@ def stats(
             codebook=None if codebook is None else Codebook.read(codebook),
             minimum_count=min_count,
             minimum_sites=min_sites,
-            privacy=None
-            if epsilon is None
-            else from_options(
-                epsilon,
-                delta,
-                clip=clip,
-                ledger=ledger,
-                unit=unit,
-                identifier=identifier,
-                records=records,
-                noise=noise,
-            ),
+            privacy=privacy,
             sources={name: str(path) for name, path in sites.items()},
         )
         results = study.run(wanted) if wanted else []
-        found = cli_analyses.ask(study, by, analyses)
+        found = cli_analyses.ask(study, by, others)
         if html is not None:
             from securecomp.reports import page
 

@@ -17,6 +17,7 @@ Amount = int | float | str | Decimal | Fraction
 """An epsilon or a delta, as it is given."""
 
 _MOST_DIGITS = 400
+_MOST_BITS = 1328  # of 400 digits
 _SHORT = Decimal("1e-6")
 
 
@@ -34,10 +35,15 @@ def exact(value: Amount, name: str) -> Fraction:
         raise ParameterError(f"{name} is a number, not {value}")
     try:
         if isinstance(value, int | Fraction) or (isinstance(value, str) and "/" in value):
-            return Fraction(value)
+            found = Fraction(value)
+            if max(abs(found.numerator), found.denominator).bit_length() > _MOST_BITS:
+                raise ValueError
+            return found
         number = Decimal(value if isinstance(value, str | Decimal) else f"{float(value):.15g}")
         if not number.is_finite() or (number and abs(number.adjusted()) > _MOST_DIGITS):
             raise ValueError  # a huge exponent would fill the memory
+        if len(number.as_tuple().digits) > _MOST_DIGITS:
+            raise ValueError  # and what is written must be read back
         return Fraction(number)
     except (ValueError, TypeError, ArithmeticError):
         raise ParameterError(f"{name} is a finite number such as 0.5, not {value!r}") from None
@@ -72,8 +78,9 @@ def delta_of(value: Amount, *, needed: bool) -> Fraction:
         raise ParameterError(f"delta is a probability, at least 0 and below 1, not {value}")
     if needed and delta == 0:
         raise ParameterError(
-            "Gaussian noise has no guarantee at delta 0; give a delta well below one over the "
-            "number of persons, such as 1e-6, or take the Laplace mechanism"
+            "only Laplace noise has a guarantee at delta 0, Gaussian and Skellam noise have none; "
+            "give a delta well below one over the number of persons, such as 1e-6 (--delta), or "
+            "take Laplace noise (--noise laplace)"
         )
     return delta
 
@@ -102,7 +109,8 @@ def written(value: Fraction) -> str:
     with localcontext() as context:
         context.prec = 3 * _MOST_DIGITS
         number = Decimal(value.numerator) / Decimal(value.denominator)
-    return f"{number:f}" if abs(number) >= _SHORT or not number else f"{number.normalize():e}"
+    text = f"{number:f}" if abs(number) >= _SHORT or not number else f"{number.normalize():e}"
+    return text if Fraction(text) == value else str(value)  # too long a decimal was rounded
 
 
 @dataclass(frozen=True, slots=True)

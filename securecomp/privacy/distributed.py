@@ -96,8 +96,8 @@ class Plan:
         count = self.parties if contributors is None else contributors
         part = float(self.parts[block])
         if self.kind == "laplace":
-            ratio = math.exp(-1 / part)
-            part = 2 * ratio / (1 - ratio) ** 2
+            # The variance 2 r / (1 - r)^2 with r = exp(-1 / part), without cancellation.
+            return math.sqrt(count / 2) / math.sinh(min(1 / (2 * part), 700))
         return math.sqrt(count * part)
 
     def half_width(self, block: int, contributors: int | None = None) -> int:

@@ -8,6 +8,7 @@ what any test can reach.
 import math
 import warnings
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 from securecomp.privacy.amounts import Amount, Cost, delta_of, epsilon_of, written
@@ -146,7 +147,7 @@ def check_delta(delta: Amount, persons: int) -> None:
 
 
 def _known(epsilon: Amount) -> float:
-    return min(float(epsilon_of(epsilon)), 1e4)
+    return float(min(epsilon_of(epsilon), Fraction(10**4)))
 
 
 def _percent(share: float) -> str:

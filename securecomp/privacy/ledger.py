@@ -155,6 +155,7 @@ class Ledger:
             BudgetError: It does not fit into what is left. Nothing is written.
             ParameterError: It costs nothing, or promises something else than the budget protects.
         """
+        _refuse_negative(cost)
         with self._connection(write=True) as connection:
             state = self._read(connection)
             self._check(state, cost, neighbours)
@@ -207,6 +208,7 @@ class Ledger:
             )
 
     def _end(self, reservation: Reservation, kind: Kind, cost: Cost) -> None:
+        _refuse_negative(cost)
         with self._connection(write=True) as connection:
             state = self._read(connection)
             if state.open.get(reservation.number) != reservation.cost:
@@ -289,3 +291,8 @@ def report(state: State) -> dict[str, str | int]:
         "entries": len(state.entries),
         "head": state.head,
     }
+
+
+def _refuse_negative(cost: Cost) -> None:
+    if cost.epsilon < 0 or cost.delta < 0:
+        raise ParameterError(f"a cost is not negative: {cost}")

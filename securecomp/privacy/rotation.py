@@ -28,7 +28,7 @@ from securecomp.errors import ParameterError, RangeError
 from securecomp.privacy.noise import Change
 
 Floats = npt.NDArray[np.float64]
-Relation = Literal["add-remove", "replace-one"]
+Relation = Literal["add/remove", "replace-one"]
 
 _BETA = math.exp(-0.5)  # a rounding is kept with probability 1 - beta at least
 _MOST_TRIES = 1000  # (0.61)^1000
@@ -74,11 +74,11 @@ class Encoding:
         likely = c * c + d / 4 + math.sqrt(-2 * math.log(_BETA)) * (c + math.sqrt(d) / 2)
         return math.floor(min(sure, likely))
 
-    def change(self, relation: Relation = "add-remove") -> Change:
+    def change(self, relation: Relation = "add/remove") -> Change:
         """Return what one unit changes: adding or removing it, or putting another in its place."""
-        if relation not in ("add-remove", "replace-one"):
-            raise ParameterError(f'relation is "add-remove" or "replace-one", not {relation!r}')
-        times = 1 if relation == "add-remove" else 2
+        if relation not in ("add/remove", "replace-one"):
+            raise ParameterError(f'relation is "add/remove" or "replace-one", not {relation!r}')
+        times = 1 if relation == "add/remove" else 2
         norm = math.sqrt(self.square)
         # Of integers no absolute value is above its square.
         l1 = min(math.floor(math.sqrt(self.padded) * norm), self.square)
@@ -113,6 +113,8 @@ class Encoding:
             # By the largest element first: squares of large numbers are infinite.
             largest = float(np.abs(row).max())
             norm = largest * float(np.linalg.norm(row / largest)) if largest else 0.0
+            if not math.isfinite(norm):
+                raise RangeError("a vector is longer than any float; scale it")
             clipped = row * min(1.0, self.clip / norm) if norm else row
             total += self._round(self._forward(clipped) * self.scale, seed, number)
         return [int(n) for n in total]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 from securecomp.core.fixedpoint import Number
@@ -11,6 +12,7 @@ from securecomp.privacy.amounts import Amount, Cost, delta_of, epsilon_of
 from securecomp.privacy.sensitivity import Bounds, Neighbours, Relation, Unit
 
 Kind = Literal["skellam", "discrete-gaussian", "laplace"]
+_LEAST, _MOST = Fraction(1, 10**9), Fraction(100)
 KINDS: tuple[Kind, ...] = ("skellam", "discrete-gaussian", "laplace")
 
 
@@ -62,7 +64,15 @@ class Privacy:
     clamp: bool = False
 
     def __post_init__(self) -> None:
-        epsilon_of(self.epsilon)
+        if not _LEAST <= epsilon_of(self.epsilon) <= _MOST:
+            raise ParameterError(
+                f"epsilon of a run is from {float(_LEAST):g} to {_MOST}, not {self.epsilon}: below, noise "
+                "drowns all results, and above it protects nobody"
+            )
+        if not isinstance(self.bounds, Mapping):
+            raise ParameterError("bounds are a mapping from column to lowest and highest value")
+        if self.ledger is not None and not hasattr(self.ledger, "spending"):
+            raise ParameterError("ledger is a Ledger; open the file with Ledger(path)")
         if self.noise not in KINDS:
             raise ParameterError(f"noise is one of {', '.join(KINDS)}, not {self.noise!r}")
         delta_of(self.delta, needed=self.noise != "laplace")
@@ -128,6 +138,8 @@ def from_options(
     for text in clip:
         column, _, ends = text.rpartition("=")
         low, separator, high = ends.partition(":")
+        if column in bounds:
+            raise ParameterError(f"--clip: {column!r} is given twice")
         try:
             bounds[column] = (_number(low), _number(high))
         except ValueError:

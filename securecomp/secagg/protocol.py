@@ -35,15 +35,29 @@ class Masking:
         self.security: Security = security
         self.minimum = minimum
 
-    def requiring(self, minimum: int, clients: int) -> "Masking":
+    def requiring(self, minimum: int, clients: int, colluding: int = 0) -> "Masking":
         """Return the same protocol, whose sums of fewer survivors no client helps to reveal.
+
+        Args:
+            minimum: Fewest survivors.
+            clients: How many clients there will be.
+            colluding: How many of them may put together what they know, with the server.
 
         Raises:
             ThresholdError: There are not so many clients.
+            ParameterError: So many colluding clients have the others' secrets.
         """
         if minimum > clients or clients < SMALLEST_COHORT:
             least = max(minimum, SMALLEST_COHORT)
             raise ThresholdError(least, clients, "masking: too few clients for a sum")
+        chosen = Parameters.choose(clients, 1, security=self.security)
+        sparse = chosen.degree < clients - 1
+        most = clients * chosen.corrupt // 1000 if sparse else chosen.threshold - 1
+        if colluding > most:
+            raise ParameterError(
+                f"masking among {clients} protects against {most} that collude with the server, "
+                f"not {colluding}; declare fewer, or use sharing with all sites as servers"
+            )
         return Masking(self.security, max(minimum, self.minimum or 0))
 
     @property

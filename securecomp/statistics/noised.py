@@ -28,6 +28,7 @@ from securecomp.privacy.guarantee import Guarantee
 from securecomp.privacy.noise import Change
 from securecomp.privacy.sensitivity import Bounds
 from securecomp.privacy.terms import Privacy
+from securecomp.session import Layout
 from securecomp.statistics.clipped import Clipping
 from securecomp.statistics.definitions import (
     Count,
@@ -111,6 +112,10 @@ class Noised:
         """
         self._check(statistics)
         clipping = self._clipping
+        terms, cost = self._privacy, self._privacy.cost
+        affordable = getattr(terms.ledger, "check", None)
+        if affordable is not None:  # what cannot be paid reads no row
+            affordable(cost, terms.neighbours)
         used = list(dict.fromkeys(s.column for s in statistics if s.column is not None))
         tables = [clipping.table(table, used) for table in self._tables]
         schema = Schema(tables, clipping.columns)
@@ -121,7 +126,6 @@ class Noised:
                 "with privacy nothing is taken from the data; declare, with columns or a codebook: "
                 + ", ".join(schema.from_data)
             )
-        terms, cost = self._privacy, self._privacy.cost
         plan = distributed.plan(
             terms.noise,
             changes,
@@ -133,13 +137,19 @@ class Noised:
         )
         protocol = self._protocol
         if isinstance(protocol, sums.Masking):
-            protocol = protocol.requiring(plan.needed, len(tables))
+            protocol = protocol.requiring(plan.needed, len(tables), terms.colluding)
         noise = _Added(plan, measures)
         ask = Inquiry(tables, schema, clipping.missing, protocol, carrier, noise)
         blocks = ask.measured(measures)
         for block in blocks:
             Limbs.plan(block.bound, len(tables), protocol.limit)
         plan.check(len(tables))
+        # All that can be refused is, before the ledger pays: also names, and errors beyond floats.
+        agree = getattr(protocol, "session", None)
+        if agree is not None:
+            agree(carrier, Layout(1, 1), ask.sites)
+        for place in range(len(measures)):
+            plan.half_width(place)
         what = "; ".join(_words(s) for s in statistics)
         ledger = terms.ledger
         paid = nullcontext() if ledger is None else ledger.spending(what, cost, terms.neighbours)
@@ -178,6 +188,13 @@ class Noised:
                 )
             if s.column is not None:
                 self._clipping.bounds(s.column)
+            named = (*s.groups, *((s.row, s.col) if isinstance(s, CrossTable) else ()))
+            for column in named:
+                if self._clipping.columns.get(column, Column()).levels is None:
+                    raise ParameterError(
+                        f"column {column!r}: with privacy nothing is taken from the data; declare "
+                        "its levels"
+                    )
         if self._rule.minimum_sites > 1:
             raise ParameterError(
                 "minimum_sites (--min-sites) opens how many sites contribute, without noise; leave "
@@ -209,6 +226,9 @@ class Noised:
             low, high = self._clipping.integers(measure.column, schema)
         else:
             raise ParameterError("only counts and sums of values have noise")
+        if near.relation == "replace-one" and self._clipping.missing == "drop":
+            # A record may be replaced by one that is dropped: its value comes or goes.
+            low, high = min(0, low), max(0, high)
         bounds = Bounds(low, high)
         within = sensitivity.total(bounds, near)  # all rows in one cell, before and after
         if size == 1 or near.relation == "add/remove":

@@ -125,6 +125,12 @@ class Study(Analyses):
                 raise ParameterError(
                     f"columns: there is no column {name!r} at any site; correct its name"
                 )
+        clipped = getattr(privacy, "bounds", ())
+        for name in clipped:
+            if name not in known:
+                raise ParameterError(
+                    f"privacy: there is no column {name!r} at any site; correct its name (--clip)"
+                )
         if not isinstance(protocol, str) and not hasattr(protocol, "run"):
             raise ParameterError(f"protocol is a name or a SumProtocol, not {protocol!r}")
         self.protocol = (

@@ -71,7 +71,7 @@ def test_delta_is_a_probability(value):
 
 def test_delta_where_it_is_needed():
     assert delta_of(0, needed=False) == 0
-    with pytest.raises(ParameterError, match=r"no guarantee at delta 0.*Laplace"):
+    with pytest.raises(ParameterError, match=r"guarantee at delta 0.*Laplace"):
         delta_of(0.0, needed=True)
 
 

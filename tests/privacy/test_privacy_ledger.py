@@ -262,3 +262,27 @@ def test_a_crash_in_the_middle_of_writing_changes_nothing(ledger, path):
     assert os.path.exists(f"{path}-journal")
     assert spent(ledger) == NOTHING
     ledger.settle(ledger.reserve("q", Cost.of(1), RECORD))
+
+
+@pytest.mark.parametrize("zeros", [399, 1300])
+def test_amounts_too_long_to_be_read_back_are_refused(tmp_path, zeros):
+    text = "0.1" + "0" * zeros + "1"
+    ledger = Ledger.create(tmp_path / "b.sqlite", "stays", 1, "1e-5")
+    with pytest.raises(ParameterError, match="is a finite number"):
+        Cost.of(text)
+    with pytest.raises(ParameterError, match="is a finite number"):
+        Cost.of(Fraction(1, 2**2000))
+    assert Cost.of("0.1" + "0" * 390 + "1").epsilon > Fraction(1, 10)
+    ledger.verify()
+
+
+def test_negative_costs_are_refused_and_the_ledger_stays_readable(tmp_path):
+    near = Neighbours("add/remove", "record", 1)
+    ledger = Ledger.create(tmp_path / "b.sqlite", "stays", 1, "1e-5")
+    with pytest.raises(ParameterError, match="a cost is not negative"):
+        ledger.reserve("x", Cost(Fraction(-5), Fraction(0)), near)
+    reservation = ledger.reserve("x", Cost.of("0.5"), near)
+    with pytest.raises(ParameterError, match="a cost is not negative"):
+        ledger.settle(reservation, Cost(Fraction(-5), Fraction(0)))
+    ledger.settle(reservation)
+    ledger.verify()
