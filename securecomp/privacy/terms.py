@@ -66,8 +66,8 @@ class Privacy:
     def __post_init__(self) -> None:
         if not _LEAST <= epsilon_of(self.epsilon) <= _MOST:
             raise ParameterError(
-                f"epsilon of a run is from {float(_LEAST):g} to {_MOST}, not {self.epsilon}: below, noise "
-                "drowns all results, and above it protects nobody"
+                f"epsilon of a run is from {float(_LEAST):g} to {_MOST}, not {self.epsilon}: "
+                "below, noise drowns all results, and above it protects nobody"
             )
         if not isinstance(self.bounds, Mapping):
             raise ParameterError("bounds are a mapping from column to lowest and highest value")

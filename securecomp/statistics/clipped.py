@@ -80,8 +80,6 @@ class Clipping:
             table = table.kept(self._first_rows(table, self.privacy.identifier))
         for column in columns:
             numbers = table.numbers(column)
-            if numbers.values.dtype.kind == "f" and np.isinf(numbers.values).any():
-                raise RangeError(f"{table.where(column)}: a value is infinite; correct it")
             moved = _moved(numbers.values, numbers.missing, self.bounds(column))
             table = table.moved(column, moved)
         return table
