@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.statistics.analysis import Analysis, Grid, Plot, small_counts
@@ -85,12 +85,8 @@ class Risk(Analysis):
             (name, show(a), show(b), f"{a / (a + b):.4f}")
             for name, (a, b) in zip(names, self.table, strict=True)
         )
-        level = f"{self.confidence * 100:g} %"
-        cells = (*(f"{v:.6g}" for v in (self.estimate, self.low, self.high)), show_p(self.pvalue))
-        return [
-            Grid("", ("", f"{self.outcome}={self.event}", "without", "risk"), counts),
-            Grid("", (self.effect, f"{level} from", "to", "p"), (cells,)),
-        ]
+        header = ("", f"{self.outcome}={self.event}", "without", "risk")
+        return [Grid("", header, counts), effect_grid(self)]
 
     def facts(self) -> dict[str, Any]:
         """Return all numbers by name."""
@@ -108,21 +104,65 @@ class Risk(Analysis):
 
     def plots(self) -> list[Plot]:
         """Return the effect with its interval."""
-        interval: dict[str, Sequence[float]] = {
-            "estimate": [self.estimate],
-            "low": [self.low],
-            "high": [self.high],
-        }
-        ratio = self.effect != "risk difference"
-        name = f"{self.exposure}={self.exposed}"
-        reference = 1.0 if ratio else 0.0
-        return [Plot("forest", self.title, self.effect, "", {name: interval}, reference, ratio)]
+        return [effect_plot(self, f"{self.exposure}={self.exposed}")]
 
     def remarks(self) -> list[str]:
         """Return how the interval was computed, and what was added."""
         halves = "; one half was added to each count, as one is 0" if self.halves else ""
         few = small_counts(n for line in self.table for n in line)
         return [f"interval: {self.method}{halves}", *few]
+
+
+class Estimated(Protocol):
+    """An effect of an exposure, with its interval."""
+
+    @property
+    def title(self) -> str:
+        """The question in words."""
+
+    @property
+    def effect(self) -> str:
+        """What was estimated: a ratio, or the risk difference."""
+
+    @property
+    def estimate(self) -> float:
+        """Its estimate."""
+
+    @property
+    def low(self) -> float:
+        """The interval's lower end."""
+
+    @property
+    def high(self) -> float:
+        """The interval's upper end."""
+
+    @property
+    def confidence(self) -> float:
+        """The interval's confidence."""
+
+    @property
+    def pvalue(self) -> float:
+        """Of no effect."""
+
+
+def effect_grid(found: Estimated) -> Grid:
+    """Return an effect with its interval and p value as a table."""
+    level = f"{found.confidence * 100:g} %"
+    numbers = (f"{v:.6g}" for v in (found.estimate, found.low, found.high))
+    cells = (*numbers, show_p(found.pvalue))
+    return Grid("", (found.effect, f"{level} from", "to", "p"), (cells,))
+
+
+def effect_plot(found: Estimated, name: str) -> Plot:
+    """Return an effect with its interval as a figure; ratios on a logarithmic axis."""
+    interval: dict[str, Sequence[float]] = {
+        "estimate": [found.estimate],
+        "low": [found.low],
+        "high": [found.high],
+    }
+    ratio = found.effect != "risk difference"
+    reference = 1.0 if ratio else 0.0
+    return Plot("forest", found.title, found.effect, "", {name: interval}, reference, ratio)
 
 
 def risk(

@@ -27,7 +27,13 @@ from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Tally
 from securecomp.statistics.moments import check_columns, two_columns
 from securecomp.statistics.results import Backend, Run, data_frame, show
-from securecomp.statistics.risks import arranged, marked_level, two_by_two
+from securecomp.statistics.risks import (
+    arranged,
+    effect_grid,
+    effect_plot,
+    marked_level,
+    two_by_two,
+)
 from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.tables import Level
 from securecomp.statistics.tails import (
@@ -129,14 +135,12 @@ class MantelHaenszel(Analysis):
 
     def grids(self) -> list[Grid]:
         """Return the effect and the tests."""
-        cells = (*(f"{v:.6g}" for v in (self.estimate, self.low, self.high)), show_p(self.pvalue))
         tests = [("no effect in any stratum", show(self.statistic), "1", show_p(self.test_pvalue))]
         if self.homogeneity:
             h = self.homogeneity
             tests.append(("equal odds ratios", show(h.statistic), show(h.df), show_p(h.pvalue)))
-        level = f"{self.confidence * 100:g} %"
         return [
-            Grid("", (self.effect, f"{level} from", "to", "p"), (cells,)),
+            effect_grid(self),
             Grid("", ("hypothesis", "chi-square", "df", "p"), tuple(tests)),
         ]
 
@@ -157,12 +161,7 @@ class MantelHaenszel(Analysis):
 
     def plots(self) -> list[Plot]:
         """Return the effect with its interval."""
-        interval: dict[str, Sequence[float]] = {
-            "estimate": [self.estimate],
-            "low": [self.low],
-            "high": [self.high],
-        }
-        return [Plot("forest", self.title, self.effect, "", {"pooled": interval}, 1.0, True)]
+        return [effect_plot(self, "pooled")]
 
     def remarks(self) -> list[str]:
         """Return how the test was computed, and what the letters in `run.opened` mean."""
