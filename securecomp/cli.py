@@ -8,6 +8,7 @@ import json
 import click
 
 from securecomp import cli_values as values
+from securecomp.cli_audit import audit
 from securecomp.cli_bench import bench
 from securecomp.cli_ckks import ckks
 from securecomp.cli_codebook import codebook
@@ -27,6 +28,7 @@ def main() -> None:
     """
 
 
+main.add_command(audit)
 main.add_command(bench)
 main.add_command(paillier)
 main.add_command(ckks)

@@ -77,6 +77,10 @@ class BudgetError(SecureCompError):
     """A privacy budget does not cover the request."""
 
 
+class RefutedError(SecureCompError):
+    """A privacy guarantee that was claimed, and that an attack has shown not to hold."""
+
+
 class BackendUnavailableError(SecureCompError, ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
 

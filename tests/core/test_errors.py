@@ -20,6 +20,7 @@ BASES = {
     "ThresholdError": {errors.ProtocolError},
     "WrongResultError": set(),
     "BudgetError": set(),
+    "RefutedError": set(),
     "BackendUnavailableError": {ImportError},
 }
 TREE = {
