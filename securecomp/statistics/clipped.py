@@ -91,8 +91,8 @@ class Clipping:
             if key is None:
                 if self.missing == "error":
                     raise RangeError(
-                        f"{table.where(identifier)}: row {row + 1} says not whose it is; fill it "
-                        'in, or drop such rows with missing="drop" (--missing drop)'
+                        f"{table.where(identifier)}: row {table.row(row)} says not whose it is; "
+                        'fill it in, or drop such rows with missing="drop" (--missing drop)'
                     )
                 continue
             seen[key] = seen.get(key, 0) + 1

@@ -272,7 +272,7 @@ def _counts(
     outside = keep & ((scores < edges[0]) | (scores > edges[-1]))
     if outside.any():
         raise RangeError(
-            f"{table.where(score)}: row {int(np.argmax(outside)) + 1} is outside the bins, "
+            f"{table.where(score)}: row {table.row(outside)} is outside the bins, "
             f"{shown(edges[0])} to {shown(edges[-1])}; give edges that hold all scores"
         )
     index = np.searchsorted(np.array(edges), scores[keep], "right") - 1

@@ -218,5 +218,5 @@ def _increasing(times: Sequence[float]) -> npt.NDArray[np.float64]:
 def _refuse(table: Table, column: str, wrong: Mask, what: str) -> None:
     if wrong.any():
         more = int(wrong.sum()) - 1
-        row = f"row {int(np.argmax(wrong)) + 1}" + (f" (and {more} more)" if more else "")
+        row = f"row {table.row(wrong)}" + (f" (and {more} more)" if more else "")
         raise RangeError(f"{table.where(column)}: {row} {what}")

@@ -57,7 +57,7 @@ def kept_rows(
             if count and missing == "error":
                 raise RangeError(
                     f"{table.where(column)}: {count} empty or NaN cell{'s' * (count > 1)}, the "
-                    f"first in row {int(np.argmax(empty)) + 1}; fill them in, or drop such rows "
+                    f"first in row {table.row(empty)}; fill them in, or drop such rows "
                     'with missing="drop" (--missing drop)'
                 )
             keep &= ~empty
@@ -82,7 +82,7 @@ def group_codes(
         outside = (mapped < 0) & (found.codes >= 0)
         if outside.any():
             raise RangeError(
-                f"{table.where(column)}: row {int(np.argmax(outside)) + 1} has a value that is "
+                f"{table.where(column)}: row {table.row(outside)} has a value that is "
                 "not one of the agreed levels; correct it, or agree on one more level"
             )
         codes = codes * len(levels) + mapped

@@ -120,6 +120,7 @@ class Table:
         except (ValueError, nw.exceptions.NarwhalsError) as error:
             raise ParameterError(f"{self.source}: {error}") from None
         self.rows: int = self._frame.shape[0]
+        self._origins = np.arange(1, self.rows + 1)
         self._codes = {name: Codes(codes) for name, codes in (missing or {}).items()}
         self._optional = set(optional) - set(self._frame.columns)
         self._places = {name: i for i, name in enumerate(self._frame.columns)}
@@ -128,10 +129,11 @@ class Table:
         self._text: dict[str, bool] = {}
 
     def kept(self, rows: Mask) -> "Table":
-        """Return the same table with some of its rows only."""
+        """Return the same table with some of its rows only; errors number them as they were."""
         other = copy.copy(self)
         other._frame = self._frame.filter(rows.tolist())
         other.rows = int(rows.sum())
+        other._origins = self._origins[rows]
         other._numbers, other._categories, other._text = {}, {}, {}
         return other
 
@@ -145,6 +147,14 @@ class Table:
     def columns(self) -> list[str]:
         """The columns' names."""
         return list(self._places)
+
+    def row(self, place: Any) -> int:
+        """Return the number by which the site knows the row at a place, or at the first of some.
+
+        Args:
+            place: Counted from 0, or a mask.
+        """
+        return int(self._origins[np.argmax(place) if np.ndim(place) else place])
 
     def where(self, column: str) -> str:
         """Return the words that name a column of this site in an error."""
@@ -307,8 +317,8 @@ class Table:
             if COMMA.fullmatch(texts[row].strip()):
                 hint = "; if a comma is the decimal mark, say so with --decimal-comma"
         return ParameterError(
-            f"{self.where(column)}: row {row + 1} is {kind} and not a number; correct it, or leave "
-            f"the cell empty and choose to drop missing values{hint}"
+            f"{self.where(column)}: row {self.row(row)} is {kind} and not a number; correct it, "
+            f"or leave the cell empty and choose to drop missing values{hint}"
         )
 
     def _read_categories(self, column: str) -> Categories:
@@ -351,8 +361,8 @@ class Table:
         if isinstance(cell, float | Decimal) and np.isfinite(float(cell)) and cell == int(cell):
             return int(cell)  # a column of integers with an empty cell is often read as floats
         raise ParameterError(
-            f"{self.where(column)}: row {row + 1} cannot be a category; group by text or integers, "
-            "or use a histogram"
+            f"{self.where(column)}: row {self.row(row)} cannot be a category; group by text or "
+            "integers, or use a histogram"
         )
 
 

@@ -253,6 +253,40 @@ def test_a_patient_has_no_more_rows_than_agreed(no_noise):
     assert "at no more than 1 site, of which each site took the first 1" in text
 
 
+@pytest.mark.parametrize(
+    ("column", "cell", "ask", "words"),
+    [
+        ("los", "text", lambda s: s.sum("los"), "column 'los': row 4 is text and not a number"),
+        (
+            "los",
+            None,
+            lambda s: s.sum("los"),
+            "column 'los': 1 empty or NaN cell, the first in row 4",
+        ),
+        (
+            "ward",
+            "z",
+            lambda s: s.count(by="ward"),
+            "column 'ward': row 4 has a value that is not one",
+        ),
+        ("ward", None, lambda s: s.count(by="ward"), "column 'ward': 1 empty or NaN cell.* row 4"),
+    ],
+)
+def test_rows_are_numbered_as_the_site_has_them(column, cell, ask, words):
+    """Row 2 is left out, since its patient has more than was agreed."""
+    cells = {"los": [1, 2, 3, 4], "ward": ["a", "a", "b", "b"], "pid": ["x", "x", "y", "z"]}
+    cells[column][3] = cell
+    other = pd.DataFrame({"los": [10], "ward": ["a"], "pid": ["z"]})
+    study = private(
+        {"a": pd.DataFrame(cells), "b": other},
+        columns={"los": Column(bound=365, decimals=0), "ward": Column(levels=["a", "b"])},
+        unit="patient",
+        identifier="pid",
+    )
+    with pytest.raises((ParameterError, RangeError), match=words):
+        ask(study)
+
+
 def test_rows_that_say_not_whose_they_are():
     one = pd.DataFrame({"los": [1, 2], "pid": ["x", None]})
     other = pd.DataFrame({"los": [10], "pid": ["z"]})
