@@ -40,8 +40,8 @@ class Privacy:
             can; a patient at more of them has less than what is promised.
         relation: "add/remove" or "replace-one".
         noise: "skellam", "discrete-gaussian" or "laplace".
-        bounds: Column to lowest and highest value; what is beyond is moved there. By default from
-            minus the column's declared bound to it.
+        bounds: Column to lowest and highest value; what is beyond is moved there. By default
+            the range of a codebook, else from minus the column's declared bound to it.
         ledger: What answers are paid from; without one nobody counts them.
         colluding: How many sites may put together what they know; each knows its own noise.
         dropouts: How many sites may drop out before a sum.

@@ -195,6 +195,14 @@ class Codebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
                     )
         return agreed
 
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Return where the numbers of each numeric column are, by the codebook."""
+        return {
+            name: (entry.lower, entry.upper)
+            for name, entry in self.columns.items()
+            if entry.lower is not None and entry.upper is not None
+        }
+
     def to_json(self) -> str:
         """Return the codebook as JSON, for a file."""
         return msgspec.json.format(msgspec.json.encode(self)).decode()

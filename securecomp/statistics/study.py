@@ -243,6 +243,8 @@ class Study(Analyses):
 
         if self.codebook is not None:
             self._agree(self.codebook)
+            bounds = {**self.codebook.ranges(), **privacy.bounds}
+            privacy = dataclasses.replace(privacy, bounds=bounds)
         noised = Noised(privacy, self.tables, self.columns, self.missing, self.rule, self.protocol)
         return noised.answer(statistics, self._carrier)
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -434,6 +435,22 @@ def test_a_codebook_declares_what_is_needed():
     result = study.mean("los")
     assert abs(result.value - 25) < 5
     assert result.run.from_data == {}
+
+
+def test_a_codebooks_range_is_what_values_are_clipped_to():
+    """A narrower range than from minus the bound to it: less noise, which is what is asserted."""
+    sites = {name: frame.drop(columns="pid") for name, frame in frames().items()}
+    drafted = Codebook.draft(pd.concat(sites.values()), name="stays")
+    entry = msgspec.structs.replace(drafted.columns["temp"], lower=30, upper=46, typical=None)
+    codebook = msgspec.structs.replace(drafted, columns={**drafted.columns, "temp": entry})
+
+    def scale(**bounds):
+        study = Study(sites, codebook=codebook, privacy=Privacy(5.0, 1e-6, bounds=bounds))
+        return study.mean("temp").guarantee.scale
+
+    assert scale() == pytest.approx(scale(temp=(30, 46)), rel=0.1)
+    assert scale(temp=(30, 46)) < 0.5 * scale(temp=(-46, 46))
+    assert scale(temp=(35, 36)) < 0.5 * scale()
 
 
 @pytest.mark.parametrize(
