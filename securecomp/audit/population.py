@@ -1,0 +1,198 @@
+"""From a sample's groups to the population's: what an attacker with a register of all could match.
+
+Estimates, each with a model that can be wrong; where they differ much, none is to be relied on.
+They take the sample for one in which everybody was as likely to be, independently.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """What is estimated of the population that a sample was drawn from.
+
+    Attributes:
+        size: Of the population.
+        fraction: Of it in the sample.
+        match: The probability that a match with a person alone in the sample is right: data
+            intrusion simulation (Skinner & Elliot, JRSS B 64(4), 2002, section 4). Says nothing
+            of single people, and needs samples with enough groups of one and two. None where
+            there is neither.
+        zayatz: The share of people alone in the sample who are alone in the population, if the
+            population's groups were as large as the sample's (Zayatz, US Bureau of the Census
+            report 91/08, 1991): too high for small fractions.
+        pitman: The same by Pitman's model of how groups grow (Hoshino, Journal of Official
+            Statistics 17(4), 2001). Has no answer where everybody in the sample is alone.
+        journalist_mean: The probability that a match with a register of the population is right,
+            averaged over people: the expectation of 1/F for groups of f in the sample and F in the
+            population, by a negative binomial F (Benedetti & Franconi, 1998). It knows nothing of
+            how rare values are, and is too low where most of the population is alone.
+        journalist_highest: The same for the people whose group is smallest.
+    """
+
+    size: int
+    fraction: float
+    match: float | None
+    zayatz: float | None
+    pitman: float | None
+    journalist_mean: float
+    journalist_highest: float
+
+
+def size_of(people: int, population: int | None, fraction: float | None) -> int | None:
+    """Return the population's size; None if nothing is known of it.
+
+    Raises:
+        ParameterError: Both are given, or it is smaller than the sample.
+    """
+    if population is not None and fraction is not None:
+        raise ParameterError("give the population's size or the sampling fraction, not both")
+    if fraction is not None:
+        number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
+        if not number or not 0 < fraction <= 1:
+            raise ParameterError(f"the sampling fraction is above 0 and at most 1, not {fraction}")
+        if people / fraction > _LARGEST:
+            raise ParameterError(f"the sampling fraction {fraction} is too small")
+        return round(people / fraction)
+    if population is None:
+        return None
+    if isinstance(population, bool) or not isinstance(population, int):
+        raise ParameterError(f"the population's size is an integer, not {population!r}")
+    if not people <= population <= _LARGEST:
+        raise ParameterError(
+            f"a population of {population:,} and a sample of {people:,}; a population has at "
+            f"least as many people as its sample, and at most {_LARGEST:,}"
+        )
+    return population
+
+
+_LARGEST = 10**11
+
+
+def estimate(
+    sizes: npt.NDArray[np.int64], smallest: npt.NDArray[np.int64], population: int
+) -> Population:
+    """Estimate.
+
+    Args:
+        sizes: People in each group of the sample, shape (groups,).
+        smallest: The size of each person's smallest group, shape (people,).
+        population: The population's size, at least the number of people.
+    """
+    fraction = len(smallest) / population
+    values, times = np.unique(sizes, return_counts=True)
+    total = int(values @ times)
+    # With several groups a person, there are more places in groups than people.
+    whole = total if fraction == 1 else round(total / fraction)
+    spectrum = dict(zip(values.tolist(), times.tolist(), strict=True))
+    alone, pairs = spectrum.get(1, 0), spectrum.get(2, 0)
+    reach, people = np.unique(smallest, return_counts=True)
+    risk = right_match(reach, fraction)
+    against = fraction * alone + 2 * (1 - fraction) * pairs
+    return Population(
+        population,
+        fraction,
+        fraction * alone / against if against else None,
+        zayatz(values, times, whole) if alone else None,
+        pitman(values, times, whole) if alone else None,
+        float(risk @ people / len(smallest)),
+        float(risk.max()),
+    )
+
+
+def right_match(size: npt.NDArray[np.int64], fraction: float) -> npt.NDArray[np.float64]:
+    """Return E[1/F] where F is the size in the population of a group of `size` in the sample.
+
+    F has the negative binomial distribution of the draws until `size` successes of probability
+    `fraction`; E[1/F] = fraction / size 2F1(1, 1; size + 1; 1 - fraction).
+    """
+    from scipy import special
+
+    if fraction == 1:
+        return 1 / size
+    return np.asarray(fraction / size * special.hyp2f1(1, 1, size + 1, 1 - fraction))
+
+
+def zayatz(
+    values: npt.NDArray[np.int64], times: npt.NDArray[np.int64], population: int
+) -> float | None:
+    """Return the share of the sample's groups of one that are one in the population.
+
+    Args:
+        values: The sizes that groups of the sample have, increasing.
+        times: How many groups have them.
+        population: Its size.
+    """
+    from scipy import special
+
+    sample = int(values @ times)
+    if values[0] != 1:
+        return None
+    possible = values <= population - sample + 1
+    i, weight = values[possible].astype(float), times[possible].astype(float)
+
+    def log_choose(n: npt.NDArray[np.float64], k: float) -> npt.NDArray[np.float64]:
+        return np.asarray(-special.betaln(n - k + 1, k + 1) - np.log(n + 1))
+
+    # Hypergeometric: one of a group of i is drawn, over the same for i = 1.
+    seen = np.log(i) + log_choose(population - i, sample - 1)
+    terms = weight * np.exp(seen - seen[0])
+    return float(terms[0] / terms.sum())
+
+
+def pitman(
+    values: npt.NDArray[np.int64], times: npt.NDArray[np.int64], population: int
+) -> float | None:
+    """Return the share of the sample's groups of one that are one in the population.
+
+    Args: as `zayatz`. The parameters are those of maximal likelihood.
+    """
+    from scipy import optimize, special
+
+    sample, groups = int(values @ times), int(times.sum())
+    if values[0] != 1 or groups == sample or groups == 1:
+        return None
+    if sample == population:
+        return 1.0
+    steps = np.arange(1, groups)
+    inner = np.arange(1, int(values[-1]))
+    # How many groups are larger than j.
+    larger = groups - np.cumsum(np.bincount(values, times))[inner]
+
+    def parameters(at: npt.NDArray[np.float64]) -> tuple[float, float]:
+        alpha = float(special.expit(at[0]))
+        return alpha, math.exp(min(at[1], 60.0)) - alpha
+
+    def loss(at: npt.NDArray[np.float64]) -> float:
+        alpha, theta = parameters(at)
+        likelihood = np.log(theta + alpha * steps).sum()
+        likelihood -= special.gammaln(theta + sample) - special.gammaln(theta + 1)
+        likelihood += larger @ np.log(inner - alpha)
+        return -float(likelihood)
+
+    start = np.array([0.0, math.log(groups)])
+    found = optimize.minimize(
+        loss, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-8, "maxiter": 400}
+    )
+    alpha, theta = parameters(found.x)
+    # E[population's groups of one], and the fraction of them in the sample.
+    log_ones = (
+        special.gammaln(1 + theta)
+        - special.gammaln(theta + alpha)
+        - _log_ratio(theta + population, 1 - alpha)
+        + math.log(sample)
+    )
+    return float(math.exp(log_ones) / times[0])
+
+
+def _log_ratio(x: float, step: float) -> float:
+    """Return log of gamma(x) / gamma(x - step) without the rounding of large x."""
+    from scipy import special
+
+    return float(-special.betaln(x - step, step) + special.gammaln(step)) if step > 0 else 0.0
