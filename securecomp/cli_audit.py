@@ -103,9 +103,9 @@ def uniqueness(
         if html is not None:
             from securecomp.reports import exhibition
 
-            about = f"{file.name}: {found.rows:,} rows. No value of a row is on this page."
+            title, about = f"Who stands alone in {file.name}", "No value of a row is on this page."
             with plain_writing(html):
-                html.write_text(exhibition([found], "Uniqueness", about), encoding="utf-8")
+                html.write_text(exhibition([found], title, about), encoding="utf-8")
     rows = found.rows_alone.tolist()
     if as_json:
         more = {"rows_alone": rows} if show_rows else {}

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from securecomp.errors import ParameterError
 from securecomp.statistics.reading import comparable, is_missing
 from securecomp.statistics.tables import Table
 
@@ -54,10 +53,6 @@ class Coded:
         known = np.zeros(len(cells) + 1, np.int64)  # the last one: null
         for place, cell in enumerate(cells):
             if not is_missing(cell):
-                if isinstance(cell, list | dict):
-                    raise ParameterError(
-                        f"{table.where(column)}: its cells hold several values; split them up"
-                    )
                 alike = comparable(cell) if texts else cell
                 if alike is not None:
                     known[place] = places.setdefault(alike, len(places)) + 1

@@ -72,7 +72,7 @@ class Exposure(Exhibit):
     @property
     def title(self) -> str:
         """The question in words."""
-        return f"who stands alone by {', '.join(self.quasi)}"
+        return "uniqueness"
 
     @property
     def noun(self) -> str:
@@ -177,7 +177,7 @@ class Exposure(Exhibit):
                 ("of the alone, alone in the population (Zayatz)", _percent(p.zayatz)),
                 ("of the alone, alone in the population (Pitman)", _percent(p.pitman)),
             ]
-        return Grid("", ("measure", ""), tuple(rows))
+        return Grid("risks", ("measure", ""), tuple(rows))
 
     def _secrets(self) -> Grid:
         rows = tuple(

@@ -116,7 +116,18 @@ def right_match(size: npt.NDArray[np.int64], fraction: float) -> npt.NDArray[np.
 
     if fraction == 1:
         return 1 / size
-    return np.asarray(fraction / size * special.hyp2f1(1, 1, size + 1, 1 - fraction))
+    small = np.minimum(size, _ACCURATE)
+    series = special.hyp2f1(1, 1, small + 1, 1 - fraction)
+    # Of large groups the terms fall so fast that few of them are a float's all.
+    term, terms = np.ones(len(size)), np.ones(len(size))
+    for k in range(1, 60):
+        term = term * (k / (size + k)) * (1 - fraction)
+        terms += term
+    return np.asarray(fraction / size * np.where(size > _ACCURATE, terms, series))
+
+
+_ACCURATE = 20
+"""For larger groups scipy's hypergeometric function is not to be relied on."""
 
 
 def zayatz(
@@ -160,10 +171,8 @@ def pitman(
         return None
     if sample == population:
         return 1.0
-    steps = np.arange(1, groups)
-    inner = np.arange(1, int(values[-1]))
-    # How many groups are larger than j.
-    larger = groups - np.cumsum(np.bincount(values, times))[inner]
+    steps = np.arange(1.0, groups)
+    count = times.astype(float)
 
     def parameters(at: npt.NDArray[np.float64]) -> tuple[float, float]:
         alpha = float(special.expit(at[0]))
@@ -173,7 +182,7 @@ def pitman(
         alpha, theta = parameters(at)
         likelihood = np.log(theta + alpha * steps).sum()
         likelihood -= special.gammaln(theta + sample) - special.gammaln(theta + 1)
-        likelihood += larger @ np.log(inner - alpha)
+        likelihood += count @ (special.gammaln(values - alpha) - special.gammaln(1 - alpha))
         return -float(likelihood)
 
     start = np.array([0.0, math.log(groups)])
