@@ -12,6 +12,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from securecomp.audit.equivalence import Coded, Codes, Groups
 
@@ -81,7 +82,7 @@ def _steps(column: Coded, minimum: int) -> list[tuple[str, Codes]]:
         return []
     steps = []
     if all(isinstance(v, Real | Decimal) and not isinstance(v, bool) for v in values):
-        steps = _intervals([float(v) for v in values])
+        steps = _intervals(np.array(values, np.float64))
     elif all(isinstance(v, date) for v in values):
         steps = [
             ("month and year", _grouped([(v.year, v.month) for v in values])),
@@ -101,8 +102,8 @@ def _grouped(labels: list[Any]) -> Codes:
     return np.array([0, *(places.setdefault(label, len(places)) + 1 for label in labels)], np.int64)
 
 
-def _intervals(numbers: list[float]) -> list[tuple[str, Codes]]:
-    span = max(numbers) - min(numbers)
+def _intervals(numbers: npt.NDArray[np.float64]) -> list[tuple[str, Codes]]:
+    span = float(numbers.max()) - float(numbers.min())
     if not 0 < span < math.inf:
         return []
     widths: list[float] = []
@@ -110,10 +111,12 @@ def _intervals(numbers: list[float]) -> list[tuple[str, Codes]]:
     for exponent in range(power, power - 3, -1):
         widths += [lead * 10.0**exponent for lead in (5, 2, 1)]
     fitting = [w for w in widths if w <= span / _FEWEST][:_WIDTHS]
-    return [  # what is rounded below a border by a hair belongs above it
-        (f"in intervals of {w:g}", _grouped([math.floor(x / w + 1e-9) for x in numbers]))
-        for w in sorted(fitting)
-    ]
+    steps = []
+    for width in sorted(fitting):
+        # What is rounded below a border by a hair belongs above it.
+        places = np.unique(np.floor(numbers / width + 1e-9), return_inverse=True)[1] + 1
+        steps.append((f"in intervals of {width:g}", np.append(0, places)))
+    return steps
 
 
 def _beginnings(texts: tuple[Any, ...]) -> list[tuple[str, Codes]]:

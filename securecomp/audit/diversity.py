@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.audit.equivalence import Coded, Groups
+from securecomp.audit.equivalence import Coded, Groups, joined
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,8 +49,10 @@ def diversity(groups: Groups, column: Coded) -> Diversity:
     width = len(column.values) + 1
     values = groups.of_row[there] * width + column.codes[there]
     if groups.people < groups.rows:
-        triples = np.unique(np.column_stack([values, groups.person[there]]), axis=0)
-        values = triples[:, 0]
+        keys, count = joined([values, groups.person[there]])
+        one = np.empty(count, np.int64)
+        one[keys] = values
+        values = one
     cells, counts = np.unique(values, return_counts=True)
     ordered = all(isinstance(v, Real) and not isinstance(v, bool) for v in column.values)
     missing = int(np.count_nonzero(~there))
@@ -64,9 +66,9 @@ def diversity(groups: Groups, column: Coded) -> Diversity:
     share = counts / totals[of]
     entropies = np.add.reduceat(-share * np.log(share), starts)
     distinct = int(kinds.min())
-    one = group[starts][kinds == 1]
+    same = group[starts][kinds == 1]
     alike = np.zeros(len(groups.sizes), bool)
-    alike[one] = groups.sizes[one] > 1
+    alike[same] = groups.sizes[same] > 1
     found = np.zeros(groups.people, bool)
     found[groups.person[alike[groups.of_row] & there]] = True
     return Diversity(

@@ -47,21 +47,32 @@ class Coded:
             ParameterError: There is no such column, or its cells are of several kinds.
         """
         encoded = table.distinct(column)
-        cells = encoded.dictionary.to_pylist()
-        texts = any(isinstance(cell, str) for cell in cells)
-        places: dict[Any, int] = {}
-        known = np.zeros(len(cells) + 1, np.int64)  # the last one: null
-        for place, cell in enumerate(cells):
-            if not is_missing(cell):
-                alike = comparable(cell) if texts else cell
-                if alike is not None:
-                    known[place] = places.setdefault(alike, len(places)) + 1
-        codes = encoded.indices.fill_null(len(cells)).to_numpy(zero_copy_only=False)
-        return cls(column, known[codes], tuple(places))
+        known, values = _numbered(encoded.dictionary)
+        codes = encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)
+        return cls(column, known[codes], tuple(values))
 
     def empty(self) -> int:
         """Return the number of empty cells."""
         return int(np.count_nonzero(self.codes == 0))
+
+
+def _numbered(cells: Any) -> tuple[Codes, list[Any]]:
+    """Return the code of each distinct cell, 0 at the end for null, and the values."""
+    known = np.zeros(len(cells) + 1, np.int64)
+    if pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
+        numbers = cells.to_numpy(zero_copy_only=False)
+        there = numbers == numbers  # not NaN
+        if np.count_nonzero(numbers == 0) < 2:  # there is a minus zero, too
+            known[:-1][there] = np.arange(1, np.count_nonzero(there) + 1)
+            return known, numbers[there].tolist()
+    listed = cells.to_pylist()
+    texts = any(isinstance(cell, str) for cell in listed)
+    places: dict[Any, int] = {}
+    for place, cell in enumerate(listed):
+        alike = comparable(cell) if texts else cell
+        if not is_missing(cell) and alike is not None:
+            known[place] = places.setdefault(alike, len(places)) + 1
+    return known, list(places)
 
 
 def dense(keys: Codes) -> tuple[Codes, int]:
