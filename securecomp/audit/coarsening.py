@@ -93,7 +93,14 @@ def _steps(column: Coded, minimum: int) -> list[tuple[str, Codes]]:
         rare = np.bincount(column.codes, minlength=len(values) + 1)[1:] < minimum
         kept = [-1 if few else place for place, few in enumerate(rare.tolist())]
         steps.append((f"values of fewer than {minimum} rows as one", _grouped(kept)))
-    return [step for step in steps if 1 < step[1].max() < len(values)]
+    left = [(how, places, int(places.max())) for how, places in steps]
+    # Of forms that keep equally many values, the finest stands for the others.
+    first = {kept: (how, places) for how, places, kept in reversed(left)}
+    return [
+        (how, places)
+        for how, places, kept in left
+        if 1 < kept < len(values) and how == first[kept][0]
+    ]
 
 
 def _grouped(labels: list[Any]) -> Codes:

@@ -16,6 +16,8 @@ from securecomp.statistics.analysis import Exhibit, Grid, Plot
 _BANDS = (1, 2, 3, 5, 11, 20)
 _SETS = 10
 _DRAWN = 30
+_NAMES = 0.9
+"""A column by which more than this share are alone is taken for a name or a number of a person."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -304,6 +306,12 @@ def _words(found: Exposure) -> list[str]:
         size, n = few[0]
         columns = "1 of the columns is" if size == 1 else f"{size} of the columns are"
         words.append(f"{columns} enough to find {n:,} of them")
+    for c in found.contributions:
+        if c.by_itself > _NAMES * found.people:
+            words.append(
+                f"{c.column} alone tells nearly all apart, as a name does: if it says whose row it "
+                "is, give it as the identifier; if nobody outside knows it, leave it out"
+            )
     if found.empty:
         if found.alone_certainly is None:
             bound = "how many if it may be anything would take too long to tell"

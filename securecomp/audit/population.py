@@ -64,11 +64,13 @@ def size_of(people: int, population: int | None, fraction: float | None) -> int 
         return None
     if isinstance(population, bool) or not isinstance(population, int):
         raise ParameterError(f"the population's size is an integer, not {population!r}")
-    if not people <= population <= _LARGEST:
+    if population < people:
         raise ParameterError(
             f"a population of {population:,} and a sample of {people:,}; a population has at "
-            f"least as many people as its sample, and at most {_LARGEST:,}"
+            "least as many people as its sample"
         )
+    if population > _LARGEST:
+        raise ParameterError(f"a population has at most {_LARGEST:,} people")
     return population
 
 
