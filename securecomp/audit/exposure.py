@@ -352,7 +352,10 @@ def _of_population(found: Exposure) -> list[str]:
         "sample in which everybody was as likely to be, and are wrong if it is not"
     ]
     if p.zayatz is not None and p.pitman is None:
-        words.append("Pitman's model has no answer, for everybody in the sample stands alone")
+        words.append(
+            "everybody stands alone, for which Pitman's model has no answer: all that is known of "
+            "the journalist's risk is that it is at most the prosecutor's"
+        )
     if p.zayatz and p.pitman and max(p.zayatz, p.pitman) > 2 * min(p.zayatz, p.pitman):
         words.append(
             "the models of the population differ by more than twofold: rely on none of them, and "

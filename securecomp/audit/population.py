@@ -5,7 +5,7 @@ They take the sample for one in which everybody was as likely to be, independent
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +28,15 @@ class Population:
             population's groups were as large as the sample's (Zayatz, US Bureau of the Census
             report 91/08, 1991): too high for small fractions.
         pitman: The same by Pitman's model of how groups grow (Hoshino, Journal of Official
-            Statistics 17(4), 2001). Has no answer where everybody in the sample is alone.
-        journalist_mean: The probability that a match with a register of the population is right,
-            averaged over people: the expectation of 1/F for groups of f in the sample and F in the
-            population, by a negative binomial F (Benedetti & Franconi, 1998). It knows nothing of
-            how rare values are, and is too low where most of the population is alone.
+            Statistics 17(4), 2001), given what is in the sample. Too high for populations of many
+            groups of one size.
+        journalist_mean: The probability that a match of a person in the sample with a register of
+            the population is right, 1/F for a group of F there, averaged over people; by the same
+            model, which gives every group of a size in the sample the same risk.
         journalist_highest: The same for the people whose group is smallest.
+
+    The last three are None where everybody in the sample is alone: the model has no answer then,
+    and the prosecutor's risk is all that is known.
     """
 
     size: int
@@ -41,8 +44,8 @@ class Population:
     match: float | None
     zayatz: float | None
     pitman: float | None
-    journalist_mean: float
-    journalist_highest: float
+    journalist_mean: float | None
+    journalist_highest: float | None
 
 
 def size_of(people: int, population: int | None, fraction: float | None) -> int | None:
@@ -94,42 +97,27 @@ def estimate(
     whole = total if fraction == 1 else round(total / fraction)
     spectrum = dict(zip(values.tolist(), times.tolist(), strict=True))
     alone, pairs = spectrum.get(1, 0), spectrum.get(2, 0)
-    reach, people = np.unique(smallest, return_counts=True)
-    risk = right_match(reach, fraction)
+    model = parameters(values, times)
     against = fraction * alone + 2 * (1 - fraction) * pairs
-    return Population(
+    found = Population(
         population,
         fraction,
         fraction * alone / against if against else None,
         zayatz(values, times, whole) if alone else None,
-        pitman(values, times, whole) if alone else None,
-        float(risk @ people / len(smallest)),
-        float(risk.max()),
+        None,
+        None,
+        None,
     )
-
-
-def right_match(size: npt.NDArray[np.int64], fraction: float) -> npt.NDArray[np.float64]:
-    """Return E[1/F] where F is the size in the population of a group of `size` in the sample.
-
-    F has the negative binomial distribution of the draws until `size` successes of probability
-    `fraction`; E[1/F] = fraction / size 2F1(1, 1; size + 1; 1 - fraction).
-    """
-    from scipy import special
-
-    if fraction == 1:
-        return 1 / size
-    small = np.minimum(size, _ACCURATE)
-    series = special.hyp2f1(1, 1, small + 1, 1 - fraction)
-    # Of large groups the terms fall so fast that few of them are a float's all.
-    term, terms = np.ones(len(size)), np.ones(len(size))
-    for k in range(1, 60):
-        term = term * (k / (size + k)) * (1 - fraction)
-        terms += term
-    return np.asarray(fraction / size * np.where(size > _ACCURATE, terms, series))
-
-
-_ACCURATE = 20
-"""For larger groups scipy's hypergeometric function is not to be relied on."""
+    if model is None and fraction < 1:
+        return found
+    reach, people = np.unique(smallest, return_counts=True)
+    risk = right_match(reach, model or (0.0, 0.0), total, whole)
+    return replace(
+        found,
+        pitman=pitman(model or (0.0, 0.0), total, whole) if alone else None,
+        journalist_mean=float(risk @ people / len(smallest)),
+        journalist_highest=float(risk.max()),
+    )
 
 
 def zayatz(
@@ -159,29 +147,32 @@ def zayatz(
     return float(terms[0] / terms.sum())
 
 
-def pitman(
-    values: npt.NDArray[np.int64], times: npt.NDArray[np.int64], population: int
-) -> float | None:
-    """Return the share of the sample's groups of one that are one in the population.
+def parameters(
+    values: npt.NDArray[np.int64], times: npt.NDArray[np.int64]
+) -> tuple[float, float] | None:
+    """Return alpha and theta of Pitman's model, of maximal likelihood; None if all are alone.
 
-    Args: as `zayatz`. The parameters are those of maximal likelihood.
+    A person joins a group of f with a probability of f - alpha over n + theta, where n people are
+    there, and else starts one.
+
+    Args: as `zayatz`.
     """
     from scipy import optimize, special
 
     sample, groups = int(values @ times), int(times.sum())
-    if values[0] != 1 or groups == sample or groups == 1:
+    if groups == sample:
         return None
-    if sample == population:
-        return 1.0
+    if groups == 1:
+        return 0.0, 0.0
     steps = np.arange(1.0, groups)
     count = times.astype(float)
 
-    def parameters(at: npt.NDArray[np.float64]) -> tuple[float, float]:
+    def both(at: npt.NDArray[np.float64]) -> tuple[float, float]:
         alpha = float(special.expit(at[0]))
         return alpha, math.exp(min(at[1], 60.0)) - alpha
 
     def loss(at: npt.NDArray[np.float64]) -> float:
-        alpha, theta = parameters(at)
+        alpha, theta = both(at)
         likelihood = np.log(theta + alpha * steps).sum()
         likelihood -= special.gammaln(theta + sample) - special.gammaln(theta + 1)
         likelihood += count @ (special.gammaln(values - alpha) - special.gammaln(1 - alpha))
@@ -191,15 +182,44 @@ def pitman(
     found = optimize.minimize(
         loss, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-8, "maxiter": 400}
     )
-    alpha, theta = parameters(found.x)
-    # E[population's groups of one], and the fraction of them in the sample.
-    log_ones = (
-        special.gammaln(1 + theta)
-        - special.gammaln(theta + alpha)
-        - _log_ratio(theta + population, 1 - alpha)
-        + math.log(sample)
-    )
-    return float(math.exp(log_ones) / times[0])
+    return both(found.x)
+
+
+def pitman(model: tuple[float, float], sample: int, population: int) -> float:
+    """Return the probability that a group of one gets nobody of the rest of the population."""
+    alpha, theta = model
+    # The product over n of (n + theta - 1 + alpha) / (n + theta), as ratios of gamma functions.
+    step = 1 - alpha
+    return math.exp(_log_ratio(sample + theta, step) - _log_ratio(population + theta, step))
+
+
+def right_match(
+    size: npt.NDArray[np.int64], model: tuple[float, float], sample: int, population: int
+) -> npt.NDArray[np.float64]:
+    """Return E[1/F] where F is the size in the population of a group of `size` in the sample.
+
+    What a group of f gets is a Poisson number whose mean has a gamma distribution of shape
+    f - alpha (the limit of Pitman's model for groups that are a small part of the sample), so that
+    E[1/F] = q / f 2F1(1 + alpha, 1; f + 1; 1 - q), 1 / q = 1 + (N - n) / (n + theta). With both
+    parameters 0 it is the negative binomial model of Benedetti & Franconi (1998).
+    """
+    from scipy import special
+
+    alpha, theta = model
+    rest = population - sample
+    q = 1 / (1 + rest / (sample + theta)) if rest else 1.0
+    small = np.minimum(size, _ACCURATE)
+    series = special.hyp2f1(1 + alpha, 1, small + 1, 1 - q)
+    # Of large groups the terms fall so fast that few of them are a float's all.
+    term, terms = np.ones(len(size)), np.ones(len(size))
+    for k in range(60):
+        term = term * ((k + 1 + alpha) / (size + k + 1)) * (1 - q)
+        terms += term
+    return np.asarray(q / size * np.where(size > _ACCURATE, terms, series))
+
+
+_ACCURATE = 20
+"""For larger groups scipy's hypergeometric function is not to be relied on."""
 
 
 def _log_ratio(x: float, step: float) -> float:
