@@ -183,6 +183,29 @@ def test_pandas_categories_and_strings():
     assert uniqueness(frame.astype({"b": "string"}), "b").alone == 3
 
 
+def test_numbers_that_are_equal_or_none():
+    frame = pd.DataFrame(
+        {
+            "zero": [0.0, -0.0, np.nan],
+            "ends": [np.inf, -np.inf, np.nan],
+            "whole": pd.array([1, 1, None], dtype="Int64"),
+            "time": pd.to_datetime(["2020-01-01", "2020-01-01", None]),
+            "large": np.array([2**63, 2**63 + 1, 2**63 + 1], np.uint64),
+        }
+    )
+    for name, groups in {"zero": 2, "ends": 3, "whole": 2, "time": 2, "large": 2}.items():
+        assert uniqueness(frame, name).groups == groups, name
+
+
+def test_a_column_like_a_name():
+    frame = pd.DataFrame({"id": range(1000, 1100), "sex": ["f", "m"] * 50})
+    found = uniqueness(frame, ["id", "sex"])
+    assert "id alone tells nearly all apart, as a name does" in str(found)
+    kept = [c.values for c in found.coarsenings if c.column == "id"]
+    assert len(set(kept)) == len(kept) > 1
+    assert "tells nearly all apart" not in str(uniqueness(frame, "sex"))
+
+
 def test_rows_of_one_patient_are_no_crowd():
     frame = pd.DataFrame({"who": [1, 1, 1, 2, 3], "sex": ["f", "f", "f", "m", "m"]})
     assert uniqueness(frame, "sex").alone == 0
