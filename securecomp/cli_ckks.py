@@ -29,6 +29,7 @@ def ckks() -> None:
     The rows' side:    securecomp ckks decrypt north.key request.enc answer.enc -o risks.csv
 
     model.json comes from Python:  LogisticModel.from_sklearn(fitted).to_json()
+                               or  study.glm(...).logistic_model().to_json()
     """  # noqa: D301 - the escape is click's mark for "do not fold"
 
 
@@ -62,13 +63,8 @@ def _planning(command: Any) -> Any:
 
 def _model(path: Path) -> "LogisticModel":
     from securecomp.ckks import LogisticModel
-    from securecomp.disk import read_text
-    from securecomp.errors import DecodeError
 
-    try:
-        return LogisticModel.from_json(read_text(path))
-    except DecodeError as error:
-        raise DecodeError(f"{path}: {error}") from None
+    return LogisticModel.read(path)
 
 
 @ckks.command()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from securecomp import cli_terms
 from securecomp.console import console, plain_errors, plain_warnings
 
 _ledger = click.argument("ledger", type=click.Path(path_type=Path, dir_okay=False))
@@ -27,20 +28,8 @@ def budget() -> None:
 @click.option("--dataset", required=True, metavar="NAME", help="Whose budget it is.")
 @click.option("--epsilon", required=True, metavar="E", help="What all answers may cost together.")
 @click.option("--delta", default="0", show_default=True, metavar="D", help="The same, of delta.")
-@click.option(
-    "--relation",
-    default="add/remove",
-    show_default=True,
-    type=click.Choice(["add/remove", "replace-one"]),
-    help="How neighbouring data sets differ.",
-)
-@click.option(
-    "--unit",
-    default="record",
-    show_default=True,
-    type=click.Choice(["record", "patient"]),
-    help="In what they differ.",
-)
+@cli_terms.relation
+@cli_terms.unit("In what they differ.")
 @click.option(
     "--records",
     default=1,

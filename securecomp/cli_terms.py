@@ -11,16 +11,29 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OPTIONS = (
-    click.option("--epsilon", metavar="E", help="Answer with noise: differential privacy."),
-    click.option("--delta", default="0", metavar="D", help="Beside --epsilon, such as 1e-6."),
-    click.option(
+
+def unit(words: str) -> Callable[[F], F]:
+    """Return the option `--unit`, with what its help says."""
+    return click.option(
         "--unit",
         type=click.Choice(["record", "patient"]),
         default="record",
         show_default=True,
-        help="What noise protects; a patient needs --identifier.",
-    ),
+        help=words,
+    )
+
+
+relation = click.option(
+    "--relation",
+    type=click.Choice(["add/remove", "replace-one"]),
+    default="add/remove",
+    show_default=True,
+    help="How neighbouring data sets differ.",
+)
+_OPTIONS = (
+    click.option("--epsilon", metavar="E", help="Answer with noise: differential privacy."),
+    click.option("--delta", default="0", metavar="D", help="Beside --epsilon, such as 1e-6."),
+    unit("What noise protects; a patient needs --identifier."),
     click.option("--identifier", metavar="COL", help="Column that says whose record it is."),
     click.option(
         "--records", type=int, default=1, show_default=True, metavar="N", help="Most of a patient."
@@ -35,13 +48,7 @@ _OPTIONS = (
         show_default=True,
         help="Each site adds its part within the sum.",
     ),
-    click.option(
-        "--relation",
-        type=click.Choice(["add/remove", "replace-one"]),
-        default="add/remove",
-        show_default=True,
-        help="How neighbouring data sets differ.",
-    ),
+    relation,
     click.option(
         "--holding",
         type=int,

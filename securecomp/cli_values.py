@@ -30,6 +30,14 @@ def levels(text: str) -> list[str | int]:
         return list(cells)
 
 
+def names(given: tuple[str, ...], option: str) -> list[str]:
+    """Return columns' names, with commas between them or in several options."""
+    found = [name.strip() for text in given for name in text.split(",")]
+    if not all(found):
+        raise click.BadParameter("expected names with commas between them", param_hint=option)
+    return found
+
+
 def servers(text: str) -> int | Literal["all"]:
     """Return a number of servers, or "all"."""
     if text == "all":

@@ -28,7 +28,7 @@ def rows(table: Any, plan: Plan, first: int = 1, one_request: bool = True) -> Fl
         ParameterError: A missing feature, text, an empty cell, another shape, no or too many rows.
         RangeError: A value that is not finite or beyond its bound. Row and column are named.
     """
-    array = _array(table, plan, first)
+    array = numbers(table, plan.features, first)
     if array.ndim != 2 or array.shape[1] != len(plan.features):
         raise ParameterError(
             f"the rows have shape {array.shape}; expected (n, {len(plan.features)}), "
@@ -70,7 +70,12 @@ def check_count(count: int, plan: Plan) -> None:
         )
 
 
-def _array(table: Any, plan: Plan, first: int) -> Floats:
+def numbers(table: Any, features: tuple[str, ...], first: int = 1) -> Floats:
+    """Return a table's columns of these names as numbers, shape (n, d); an array as it is.
+
+    Raises:
+        ParameterError: A missing column, text, an empty cell. Row and column are named.
+    """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     try:
@@ -80,13 +85,13 @@ def _array(table: Any, plan: Plan, first: int) -> Floats:
     if isinstance(frame, nw.LazyFrame):
         raise ParameterError("the table is not loaded yet; collect it first")
     if not isinstance(frame, nw.DataFrame):
-        return _numbers(table, plan.features, first)
-    missing = [name for name in plan.features if name not in frame.columns]
+        return _numbers(table, features, first)
+    missing = [name for name in features if name not in frame.columns]
     if missing:
         known = ", ".join(map(str, frame.columns[:20]))
         raise ParameterError(f"the table has no column {missing[0]!r}; it has: {known}")
     columns = []
-    for name in plan.features:
+    for name in features:
         column = frame[name]
         if column.null_count():
             row = first + column.is_null().arg_true()[0]
@@ -97,21 +102,24 @@ def _array(table: Any, plan: Plan, first: int) -> Floats:
             row = _first_text(column)
             raise ParameterError(
                 f"feature {name!r}, row {row + first}: is not a number; correct it"
-                if row
+                if row is not None
                 else f"feature {name!r}: holds {column.dtype}, not numbers; correct or encode it"
             )
         columns.append(_numbers(column.to_numpy(), (name,), first))
     return np.column_stack(columns)
 
 
-def _first_text(column: Any) -> int:
-    """Return the index of the first value that is no number; 0 also if none is known to be."""
-    for row, value in enumerate(column.to_list()):
+def _first_text(column: Any) -> int | None:
+    """Return the index of the first value that is no number; None if all are alike in that."""
+    good = []
+    for value in column.to_list():
         try:
             float(value)
         except (TypeError, ValueError):
-            return row
-    return 0
+            good.append(False)
+        else:
+            good.append(True)
+    return good.index(False) if False in good and True in good else None
 
 
 def _numbers(values: Any, features: tuple[str, ...], first: int) -> Floats:

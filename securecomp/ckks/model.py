@@ -6,12 +6,14 @@ Pickles and skops files run code when they are loaded, and are never read.
 import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.disk import read_text
 from securecomp.errors import DecodeError, ParameterError
 
 Link = Literal["sigmoid", "softmax", "ovr"]
@@ -114,7 +116,7 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             intercepts=tuple((intercepts + weights @ shift).tolist()),
             classes=tuple(_label(c) for c in classifier.classes_),
             features=names,
-            bounds=_bounds(bounds, names, largest),
+            bounds=bounds_of(bounds, names, largest),
             link=link,
         )
 
@@ -129,6 +131,19 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, UnicodeError, RecursionError, ParameterError) as error:
             raise DecodeError(f"not a logistic model: {error}") from None
+
+    @classmethod
+    def read(cls, path: Path) -> "LogisticModel":
+        """Read a file that has what `to_json` wrote.
+
+        Raises:
+            ParameterError: It cannot be read.
+            DecodeError: Not a model; it names the file, and what is missing or wrong.
+        """
+        try:
+            return cls.from_json(read_text(path))
+        except DecodeError as error:
+            raise DecodeError(f"{path}: {error}") from None
 
     def to_json(self) -> str:
         """Return the model as JSON."""
@@ -165,6 +180,8 @@ def probabilities(logits: Floats, link: Link) -> Floats:
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         softmax: Floats = powers / powers.sum(axis=1, keepdims=True)
         return softmax
+    if link == "sigmoid":  # 1 - p has no digits where p is nearly 1
+        return np.hstack([sigmoid(-logits), sigmoid(logits)])
     return link_probabilities(sigmoid(logits), link)
 
 
@@ -306,7 +323,12 @@ def _label(label: Any) -> Label:
     return plain
 
 
-def _bounds(given: Bounds, names: tuple[str, ...], default: Floats) -> tuple[float, ...]:
+def bounds_of(given: Bounds, names: tuple[str, ...], default: Floats) -> tuple[float, ...]:
+    """Return each feature's bound: as given, for all, one each or by name, else the default.
+
+    Raises:
+        ParameterError: There is no such feature.
+    """
     if given is None:
         return tuple(default.tolist())
     if isinstance(given, Mapping):

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError
+from securecomp.statistics.expressions import Rows, indicator
 from securecomp.statistics.inquiry import Inquiry
-from securecomp.statistics.measures import group_codes
 from securecomp.statistics.powersums import power_sums
 from securecomp.statistics.reading import Mask
 from securecomp.statistics.schema import MAX_ROWS, Schema
@@ -113,15 +113,13 @@ class Covariates:
     def integers(self, table: Table, schema: Schema) -> list[npt.NDArray[np.int64]]:
         """Return each term's values at one site times its scale, as integers (or objects)."""
         found: list[npt.NDArray[np.int64]] = []
+        rows = Rows(table, schema, np.ones(table.rows, bool))
         for term in self.terms:
             if term.level is None:
-                values = table.numbers(term.column).values
-                grid = schema.grid(term.column)
-                found.append(grid.encode(values, table.where(term.column), "row"))
+                found.append(rows.numbers(term.column))
             else:
-                codes, _ = group_codes(table, schema, (term.column,))
                 place = schema.levels(term.column).index(term.level)
-                found.append((codes == place).astype(np.int64))
+                found.append(indicator(term.name, term.column, place).compute(rows))
         return found
 
     def values(

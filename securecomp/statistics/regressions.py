@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from securecomp.statistics.results import Run, data_frame
 from securecomp.statistics.schema import Column, Schema
 from securecomp.statistics.tables import Level, Table
 from securecomp.statistics.tails import check_confidence
+
+if TYPE_CHECKING:
+    from securecomp.ckks.model import Bounds, LogisticModel
 
 Vector = npt.NDArray[np.float64]
 
@@ -225,6 +228,16 @@ class Regression(Analysis):
         if design.offset is not None:
             eta = eta + rows.floats(design.offset)
         return eta if which == "linear" else FAMILIES[self.family].mean(eta)
+
+    def logistic_model(self, bounds: "Bounds" = None) -> "LogisticModel":
+        """Return a logistic model of plain columns; `bounds` as in `LogisticModel.from_sklearn`.
+
+        Raises:
+            ParameterError: Another family, an offset, or terms that are no columns of numbers.
+        """
+        from securecomp.statistics.riskmodel import risk_model
+
+        return risk_model(self, bounds)
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pyarrow") -> Any:
         """Convert the coefficients to a data frame of a library.

@@ -244,12 +244,37 @@ class Table:
             found.append([None if is_missing(c) or c in codes else c for c in cells])
         return found
 
-    def _series(self, column: str) -> Any:
+    def distinct(self, column: str) -> Any:
+        """Return a column as arrow's dictionary array: its distinct cells, and which a row has.
+
+        Raises:
+            ParameterError: There is no such column, or its cells are of several kinds.
+        """
+        try:
+            cells = pa.chunked_array([self._series(column).to_arrow()]).combine_chunks()
+            if pa.types.is_dictionary(cells.type):
+                cells = cells.dictionary_decode()
+            return cells.dictionary_encode()
+        except (pa.ArrowException, TypeError, ValueError):
+            raise ParameterError(
+                f"{self.where(column)}: its values are of several kinds; categories are all text "
+                "or all integers"
+            ) from None
+
+    def check_column(self, column: str) -> None:
+        """Refuse a column that is not there.
+
+        Raises:
+            ParameterError: It names those that are.
+        """
         if column not in self._places:
             known = ", ".join(map(_listed, self.columns[:20])) or "none"
             raise ParameterError(
                 f"{self.source}: there is no column {brief(repr(column))}; it has: {known}"
             )
+
+    def _series(self, column: str) -> Any:
+        self.check_column(column)
         return self._frame.get_column(column)
 
     def _read_numbers(self, column: str) -> Numbers:
@@ -332,16 +357,7 @@ class Table:
             declared = tuple(dtype.categories) if isinstance(dtype, nw.Enum) else None
         if self.rows == 0:
             return Categories((), np.zeros(0, np.int64), declared)
-        try:
-            cells = pa.chunked_array([series.to_arrow()]).combine_chunks()
-            if pa.types.is_dictionary(cells.type):
-                cells = cells.dictionary_decode()
-            encoded = cells.dictionary_encode()
-        except (pa.ArrowException, TypeError, ValueError):
-            raise ParameterError(
-                f"{self.where(column)}: its values are of several kinds; categories are all text "
-                "or all integers"
-            ) from None
+        encoded = self.distinct(column)
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         positions: dict[Level, int] = {}
         index = np.full(len(encoded.dictionary) + 1, -1, np.int64)  # the last one: missing

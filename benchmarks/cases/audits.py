@@ -1,0 +1,63 @@
+"""Who stands alone in a table of a million rows, against the sizes of its groups by pandas."""
+
+from typing import Any
+
+import numpy as np
+
+from securecomp.audit.uniqueness import uniqueness
+from securecomp.overhead.job import Case, Job, WrongResultError
+
+ROWS = 1_000_000
+QUASI = ("age", "sex", "postcode", "admitted", "diagnosis")
+
+
+def stays(rows: int) -> Any:
+    """Rows with few and with thousands of distinct values in a column."""
+    import pandas as pd
+
+    rng = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 100, rows),
+            "sex": rng.choice(["f", "m"], rows),
+            "postcode": [f"{n:05}" for n in rng.zipf(1.3, rows) % 5000],
+            "admitted": rng.integers(0, 365, rows),
+            "diagnosis": rng.zipf(1.2, rows) % 3000,
+        }
+    )
+
+
+def job(rows: int) -> Job:
+    frame = stays(rows)
+
+    def check(sizes: Any, found: Any) -> float:
+        alone = int((sizes == 1).sum())
+        if (found.groups, found.alone) != (len(sizes), alone):
+            raise WrongResultError(f"{found.alone} rows stand alone instead of {alone}")
+        return 0.0
+
+    return Job(
+        sizes={"rows": rows, "columns": len(QUASI)},
+        plain=lambda: frame.groupby(list(QUASI)).size(),
+        secure=lambda _: uniqueness(frame, QUASI),
+        check=check,
+        note=(
+            "Nothing is encrypted. Plaintext: the groups' sizes by pandas; beside these, all sets "
+            "of at most three columns, each column left out, and coarser columns."
+        ),
+    )
+
+
+CASES = (
+    Case(
+        "audit/uniqueness",
+        "Who stands alone, 5 columns",
+        job,
+        size=ROWS,
+        quick=100_000,
+        tiny=100,
+        rounds=5,
+        needs=("pandas",),
+        install="pip install pandas",
+    ),
+)

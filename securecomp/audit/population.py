@@ -1,0 +1,229 @@
+"""From a sample's groups to the population's: what an attacker with a register of all could match.
+
+Estimates, each with a model that can be wrong; where they differ much, none is to be relied on.
+They take the sample for one in which everybody was as likely to be, independently.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """What is estimated of the population that a sample was drawn from.
+
+    Attributes:
+        size: Of the population.
+        fraction: Of it in the sample.
+        match: The probability that a match with a person alone in the sample is right: data
+            intrusion simulation (Skinner & Elliot, JRSS B 64(4), 2002, section 4). Says nothing
+            of single people, and needs samples with enough groups of one and two. None where
+            there is neither.
+        zayatz: The share of people alone in the sample who are alone in the population, if the
+            population's groups were as large as the sample's (Zayatz, US Bureau of the Census
+            report 91/08, 1991): too high for small fractions.
+        pitman: The same by Pitman's model of how groups grow (Hoshino, Journal of Official
+            Statistics 17(4), 2001), given what is in the sample. Too high for populations of many
+            groups of one size.
+        journalist_mean: The probability that a match of a person in the sample with a register of
+            the population is right, 1/F for a group of F there, averaged over people; by the same
+            model, which gives every group of a size in the sample the same risk.
+        journalist_highest: The same for the people whose group is smallest.
+
+    The last three are None where everybody in the sample is alone: the model has no answer then,
+    and the prosecutor's risk is all that is known.
+    """
+
+    size: int
+    fraction: float
+    match: float | None
+    zayatz: float | None
+    pitman: float | None
+    journalist_mean: float | None
+    journalist_highest: float | None
+
+
+def size_of(people: int, population: int | None, fraction: float | None) -> int | None:
+    """Return the population's size; None if nothing is known of it.
+
+    Raises:
+        ParameterError: Both are given, or it is smaller than the sample.
+    """
+    if population is not None and fraction is not None:
+        raise ParameterError("give the population's size or the sampling fraction, not both")
+    if fraction is not None:
+        number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
+        if not number or not 0 < fraction <= 1:
+            raise ParameterError(f"the sampling fraction is above 0 and at most 1, not {fraction}")
+        if people / fraction > _LARGEST:
+            raise ParameterError(f"the sampling fraction {fraction} is too small")
+        return round(people / fraction)
+    if population is None:
+        return None
+    if isinstance(population, bool) or not isinstance(population, int):
+        raise ParameterError(f"the population's size is an integer, not {population!r}")
+    if population < people:
+        raise ParameterError(
+            f"a population of {population:,} and a sample of {people:,}; a population has at "
+            "least as many people as its sample"
+        )
+    if population > _LARGEST:
+        raise ParameterError(f"a population has at most {_LARGEST:,} people")
+    return population
+
+
+_LARGEST = 10**11
+
+
+def estimate(
+    sizes: npt.NDArray[np.int64], smallest: npt.NDArray[np.int64], population: int
+) -> Population:
+    """Estimate.
+
+    Args:
+        sizes: People in each group of the sample, shape (groups,).
+        smallest: The size of each person's smallest group, shape (people,).
+        population: The population's size, at least the number of people.
+    """
+    fraction = len(smallest) / population
+    values, times = np.unique(sizes, return_counts=True)
+    total = int(values @ times)
+    # With several groups a person, there are more places in groups than people.
+    whole = total if fraction == 1 else round(total / fraction)
+    spectrum = dict(zip(values.tolist(), times.tolist(), strict=True))
+    alone, pairs = spectrum.get(1, 0), spectrum.get(2, 0)
+    model = parameters(values, times)
+    against = fraction * alone + 2 * (1 - fraction) * pairs
+    found = Population(
+        population,
+        fraction,
+        fraction * alone / against if against else None,
+        zayatz(values, times, whole) if alone else None,
+        None,
+        None,
+        None,
+    )
+    if model is None and fraction < 1:
+        return found
+    reach, people = np.unique(smallest, return_counts=True)
+    risk = right_match(reach, model or (0.0, 0.0), total, whole)
+    return replace(
+        found,
+        pitman=pitman(model or (0.0, 0.0), total, whole) if alone else None,
+        journalist_mean=float(risk @ people / len(smallest)),
+        journalist_highest=float(risk.max()),
+    )
+
+
+def zayatz(
+    values: npt.NDArray[np.int64], times: npt.NDArray[np.int64], population: int
+) -> float | None:
+    """Return the share of the sample's groups of one that are one in the population.
+
+    Args:
+        values: The sizes that groups of the sample have, increasing.
+        times: How many groups have them.
+        population: Its size.
+    """
+    from scipy import special
+
+    sample = int(values @ times)
+    if values[0] != 1:
+        return None
+    possible = values <= population - sample + 1
+    i, weight = values[possible].astype(float), times[possible].astype(float)
+
+    def log_choose(n: npt.NDArray[np.float64], k: float) -> npt.NDArray[np.float64]:
+        return np.asarray(-special.betaln(n - k + 1, k + 1) - np.log(n + 1))
+
+    # Hypergeometric: one of a group of i is drawn, over the same for i = 1.
+    seen = np.log(i) + log_choose(population - i, sample - 1)
+    terms = weight * np.exp(seen - seen[0])
+    return float(terms[0] / terms.sum())
+
+
+def parameters(
+    values: npt.NDArray[np.int64], times: npt.NDArray[np.int64]
+) -> tuple[float, float] | None:
+    """Return alpha and theta of Pitman's model, of maximal likelihood; None if all are alone.
+
+    A person joins a group of f with a probability of f - alpha over n + theta, where n people are
+    there, and else starts one.
+
+    Args: as `zayatz`.
+    """
+    from scipy import optimize, special
+
+    sample, groups = int(values @ times), int(times.sum())
+    if groups == sample:
+        return None
+    if groups == 1:
+        return 0.0, 0.0
+    steps = np.arange(1.0, groups)
+    count = times.astype(float)
+
+    def both(at: npt.NDArray[np.float64]) -> tuple[float, float]:
+        alpha = float(special.expit(at[0]))
+        return alpha, math.exp(min(at[1], 60.0)) - alpha
+
+    def loss(at: npt.NDArray[np.float64]) -> float:
+        alpha, theta = both(at)
+        likelihood = np.log(theta + alpha * steps).sum()
+        likelihood -= special.gammaln(theta + sample) - special.gammaln(theta + 1)
+        likelihood += count @ (special.gammaln(values - alpha) - special.gammaln(1 - alpha))
+        return -float(likelihood)
+
+    start = np.array([0.0, math.log(groups)])
+    found = optimize.minimize(
+        loss, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-8, "maxiter": 400}
+    )
+    return both(found.x)
+
+
+def pitman(model: tuple[float, float], sample: int, population: int) -> float:
+    """Return the probability that a group of one gets nobody of the rest of the population."""
+    alpha, theta = model
+    # The product over n of (n + theta - 1 + alpha) / (n + theta), as ratios of gamma functions.
+    step = 1 - alpha
+    return math.exp(_log_ratio(sample + theta, step) - _log_ratio(population + theta, step))
+
+
+def right_match(
+    size: npt.NDArray[np.int64], model: tuple[float, float], sample: int, population: int
+) -> npt.NDArray[np.float64]:
+    """Return E[1/F] where F is the size in the population of a group of `size` in the sample.
+
+    What a group of f gets is a Poisson number whose mean has a gamma distribution of shape
+    f - alpha (the limit of Pitman's model for groups that are a small part of the sample), so that
+    E[1/F] = q / f 2F1(1 + alpha, 1; f + 1; 1 - q), 1 / q = 1 + (N - n) / (n + theta). With both
+    parameters 0 it is the negative binomial model of Benedetti & Franconi (1998).
+    """
+    from scipy import special
+
+    alpha, theta = model
+    rest = population - sample
+    q = 1 / (1 + rest / (sample + theta)) if rest else 1.0
+    small = np.minimum(size, _ACCURATE)
+    series = special.hyp2f1(1 + alpha, 1, small + 1, 1 - q)
+    # Of large groups the terms fall so fast that few of them are a float's all.
+    term, terms = np.ones(len(size)), np.ones(len(size))
+    for k in range(60):
+        term = term * ((k + 1 + alpha) / (size + k + 1)) * (1 - q)
+        terms += term
+    return np.asarray(q / size * np.where(size > _ACCURATE, terms, series))
+
+
+_ACCURATE = 20
+"""For larger groups scipy's hypergeometric function is not to be relied on."""
+
+
+def _log_ratio(x: float, step: float) -> float:
+    """Return log of gamma(x) / gamma(x - step) without the rounding of large x."""
+    from scipy import special
+
+    return float(-special.betaln(x - step, step) + special.gammaln(step)) if step > 0 else 0.0
