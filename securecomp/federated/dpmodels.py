@@ -37,6 +37,10 @@ except ImportError as error:
     ) from error
 
 
+_READING: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
+"""How scikit-learn reads a table; NaN and infinity are ours to name."""
+
+
 class _PrivateLinear(BaseEstimator):  # type: ignore[misc]
     """What both have in common; `DPLogisticRegression` says what the arguments mean."""
 
@@ -126,19 +130,10 @@ class _PrivateLinear(BaseEstimator):  # type: ignore[misc]
             raise ParameterError(f"groups: row {row} (counted from 0) says no patient")
         return np.asarray(np.unique(owners, return_inverse=True)[1], np.intp)
 
-    def _checked(self, X: Any, y: Any = None) -> Any:  # noqa: N803
-        """Return numbers as scikit-learn reads them; NaN and infinity are ours to name."""
-        options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
-        if y is None:
-            check_is_fitted(self)
-            table = validate_data(self, X, reset=False, **options)
-            check_finite("X", table)
-            return table
-        return validate_data(self, X, y, **options)
-
     def _scores(self, X: Any) -> Floats:  # noqa: N803
-        # In this order: what is not fitted has no coef_.
-        table = self._checked(X)
+        check_is_fitted(self)
+        table = validate_data(self, X, reset=False, **_READING)
+        check_finite("X", table)
         return np.asarray(table @ self.coef_.reshape(-1, table.shape[1]).T + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
@@ -208,7 +203,7 @@ class DPLogisticRegression(ClassifierMixin, _PrivateLinear):  # type: ignore[mis
             BudgetError: The ledger does not have what it costs.
             BackendUnavailableError: dp-accounting is not installed.
         """
-        X, y = self._checked(X, y)  # noqa: N806
+        X, y = validate_data(self, X, y, **_READING)  # noqa: N806
         check_classification_targets(y)
         self.classes_ = np.unique(y if classes is None else np.asarray(classes))
         if len(self.classes_) < 2:
@@ -231,7 +226,8 @@ class DPLogisticRegression(ClassifierMixin, _PrivateLinear):  # type: ignore[mis
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """Return probabilities, shape (n, classes)."""
-        found = self._loss().means(self._scores(X))
+        scores = self._scores(X)
+        found = self._loss().means(scores)
         return np.hstack([1 - found, found]) if found.shape[1] == 1 else found
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
@@ -257,7 +253,7 @@ class DPLinearRegression(RegressorMixin, _PrivateLinear):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> "DPLinearRegression":  # noqa: N803
         """Train; arguments and errors as of `DPLogisticRegression.fit`, `y` being numbers."""
-        X, y = self._checked(X, y)  # noqa: N806
+        X, y = validate_data(self, X, y, **_READING)  # noqa: N806
         try:
             targets = np.asarray(y, np.float64)[:, None]
         except (TypeError, ValueError):

@@ -32,13 +32,13 @@ The randomness is AES-256's; what is said holds against those who cannot tell th
 import math
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from scipy.optimize import brentq
 
 from securecomp.errors import ParameterError
 from securecomp.federated.clipping import UNIT
-from securecomp.privacy.accounting import Sampled, Total, renyi, renyi_epsilon, total
+from securecomp.privacy.accounting import Accountant, Sampled, Total, renyi, renyi_epsilon, total
 from securecomp.privacy.amounts import Amount, delta_of, epsilon_of
 from securecomp.privacy.calibration import gaussian_ratio
 
@@ -46,7 +46,8 @@ _T = 30.0
 MOST_NOISE = 1000.0
 LEAST_NOISE = 0.1
 _MOST_EPSILON = 100
-_NEAR = 1e-4
+_MOST_TOLD = 299
+_NEAR = 1e-3
 
 
 def rounding(numbers: int, sigma: float) -> tuple[float, float]:
@@ -78,22 +79,34 @@ def spent(noise: float, rate: float, steps: int, numbers: int, delta: Amount) ->
         ParameterError: Delta or noise is none.
         BackendUnavailableError: dp-accounting is not installed.
     """
-    factor, tail = rounding(numbers * steps, check_noise(noise) * UNIT)
-    target = float(delta_of(delta, needed=True))
-    # e^300 is more than any e^(eps + h) that is told.
-    inner = (target - tail * math.exp(300)) * math.exp(-factor)
-    found = total([(Sampled(rate, noise), steps)], math.nextafter(inner, 0))
-    if found.epsilon > 299:
+    found = _accounted(check_noise(noise), rate, steps, numbers, delta_of(delta, needed=True))
+    if found.epsilon > _MOST_TOLD:
         raise ParameterError(
-            f"a noise multiplier of {noise:g} promises an epsilon of more than 299, which is "
-            "nothing; take more noise, or 0 to promise nothing openly"
+            f"a noise multiplier of {noise:g} promises an epsilon of more than {_MOST_TOLD}, which "
+            "is nothing; take more noise, or 0 to promise nothing openly"
         )
+    return found
+
+
+def _accounted(
+    noise: float,
+    rate: float,
+    steps: int,
+    numbers: int,
+    delta: Fraction,
+    accountant: Accountant | None = None,
+) -> Total:
+    factor, tail = rounding(numbers * steps, noise * UNIT)
+    # e^(eps + h) is at most e^300.
+    inner = (float(delta) - tail * math.exp(_MOST_TOLD + 1)) * math.exp(-factor)
+    steps_made = [(Sampled(rate, noise), steps)]
+    found = total(steps_made, math.nextafter(inner, 0), accountant=accountant)
 
     def both(epsilon: float) -> float:
         return math.nextafter(epsilon + 2 * factor, math.inf)
 
     bounds = {name: both(epsilon) for name, epsilon in found.bounds.items()}
-    return replace(found, epsilon=both(found.epsilon), delta=target, bounds=bounds)
+    return replace(found, epsilon=both(found.epsilon), delta=float(delta), bounds=bounds)
 
 
 def check_noise(noise: float) -> float:
@@ -114,7 +127,7 @@ def check_noise(noise: float) -> float:
 def least_noise(
     rate: float, steps: int, numbers: int, epsilon: Amount, delta: Amount
 ) -> tuple[float, Total]:
-    """Return the smallest noise multiplier that keeps a promise, within .01 %, and what it costs.
+    """Return the smallest noise multiplier that keeps a promise, within .2 %, and what it costs.
 
     Args:
         rate: The sampling rate.
@@ -135,11 +148,13 @@ def least_noise(
         )
     goal = math.log(target)
 
+    @cache
     def gap(log_noise: float) -> float:
+        asked = (math.exp(log_noise), rate, steps, numbers, beyond)
         try:
-            found = spent(math.exp(log_noise), rate, steps, numbers, beyond)
-        except ParameterError:  # beyond 299
-            return 10.0
+            found = _accounted(*asked, "PLD")
+        except ParameterError:  # of deltas that it cannot tell from rounding
+            found = _accounted(*asked, "RDP")
         return math.log(max(found.epsilon, 1e-300)) - goal
 
     # By the central limit theorem (Bu, Dong, Long, Su 2020, section 3) training is one Gaussian
@@ -148,19 +163,23 @@ def least_noise(
     guess = 1 / math.sqrt(math.log1p(1 / (ratio**2 * rate**2 * steps)))
     lowest, highest = math.log(LEAST_NOISE), math.log(MOST_NOISE)
     low = high = min(max(math.log(guess), lowest), highest)
+    # Epsilon falls at least as fast as noise grows, more or less: this passes the other side.
     while low > lowest and gap(low) <= 0:
-        high, low = low, max(low - 0.1, lowest)
+        high, low = low, max(low + min(gap(low), 0.5) - 0.02, lowest)
     while gap(high) > 0:
         if high >= highest:
             raise ParameterError(
-                f"epsilon {epsilon} at delta {float(beyond):g} needs a noise multiplier above "
-                f"{MOST_NOISE:g} for {steps:,} steps at a rate of {rate:g}; nothing would be "
+                f"epsilon {float(target):g} at delta {float(beyond):g} needs a noise multiplier "
+                f"above {MOST_NOISE:g} for {steps:,} steps at a rate of {rate:g}; nothing would be "
                 "learnt; take fewer steps, a smaller rate or a larger epsilon"
             )
-        low, high = high, min(high + 0.1, highest)
+        low, high = high, min(high + min(gap(high), 0.5) + 0.02, highest)
     found = low
     if gap(low) > 0:
-        found = float(brentq(gap, low, high, xtol=_NEAR / 4))
+        # Aimed at a little less, so that the root's own error is on the safe side.
+        found = high
+        if gap(high) + _NEAR / 2 < 0:
+            found = float(brentq(lambda x: gap(x) + _NEAR / 2, low, high, xtol=_NEAR / 4))
         while gap(found) > 0:
             found += _NEAR / 4
     noise = math.exp(found)
