@@ -20,8 +20,9 @@ from typing import Any
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError, BudgetError, ParameterError
-from securecomp.federated.poisson import batches
-from securecomp.federated.terms import Plan, Terms, agreed
+from securecomp.federated.dpsgd import Schedule
+from securecomp.federated.poisson import batches, check_rate
+from securecomp.federated.terms import Terms, agreed
 from securecomp.privacy.accounting import Sampled, Total, total
 from securecomp.privacy.guarantee import Guarantee
 from securecomp.privacy.terms import Budget
@@ -48,7 +49,7 @@ class PrivateTraining:
     Attributes:
         model: The model to call: it keeps each row's gradient.
         optimizer: The optimizer to step: it clips, adds noise, and divides by the expected batch.
-        plan: Rate, steps, noise multiplier and cost.
+        schedule: Rate, steps, clip and noise multiplier.
         guarantee: What is promised; None without noise.
     """
 
@@ -57,28 +58,26 @@ class PrivateTraining:
         model: Any,
         optimizer: Any,
         data: Any,
-        plan: Plan,
+        schedule: Schedule,
         guarantee: Guarantee | None,
-        clip: float,
-        expected: float,
         entropy: Entropy,
     ) -> None:
         """Wrap what the user brought; `private_training` does it."""
         generator = torch.Generator().manual_seed(int.from_bytes(entropy(8), "big"))
-        self.plan = plan
+        self.schedule = schedule
         self.guarantee = guarantee
         self.model = GradSampleModule(model)
         self.optimizer = DPOptimizer(
             optimizer,
-            noise_multiplier=plan.noise,
-            max_grad_norm=clip,
-            expected_batch_size=expected,
+            noise_multiplier=schedule.noise,
+            max_grad_norm=schedule.clip,
+            expected_batch_size=schedule.expected,
             generator=generator,
         )
         self.optimizer.attach_step_hook(self._count)
         self._accountant = RDPAccountant()
         self._data = data
-        self._batches = batches(len(data), plan.rate, plan.steps, entropy)
+        self._batches = batches(len(data), schedule.rate, schedule.steps, entropy)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the batches that are left; some may be empty, and are steps as all others."""
@@ -108,15 +107,16 @@ class PrivateTraining:
 
     def _count(self, optimizer: Any) -> None:
         """Count a step before it is made, and refuse the first that nobody paid for."""
-        if self.steps >= self.plan.steps:
+        if self.steps >= self.schedule.steps:
             raise BudgetError(
-                f"{self.plan.steps} steps were paid for, and all were made; this one was not"
+                f"{self.schedule.steps} steps were paid for, and all were made; this one was not"
             )
         if optimizer.accumulated_iterations != 1:
             raise ParameterError(
                 "a step is one batch; call optimizer.zero_grad() before each, and step after each"
             )
-        self._accountant.step(noise_multiplier=self.plan.noise, sample_rate=self.plan.rate)
+        noise, rate = self.schedule.noise, self.schedule.rate
+        self._accountant.step(noise_multiplier=noise, sample_rate=rate)
 
 
 @contextmanager
@@ -180,9 +180,10 @@ def private_training(
         )
     count = len(data) if units is None else units
     plan = agreed(asked, count, sum(p.numel() for p in model.parameters() if p.requires_grad))
+    # The optimizer has the learning rate.
+    schedule = Schedule(plan.rate, plan.steps, clip, plan.noise, 1.0, plan.rate * count)
+    check_rate(plan.rate, len(data))
     guarantee = plan.guarantee(clip, count, ledger is not None, _NOISE)
-    training = PrivateTraining(
-        model, optimizer, data, plan, guarantee, clip, plan.rate * count, entropy
-    )
+    training = PrivateTraining(model, optimizer, data, schedule, guarantee, entropy)
     with plan.paying(f"{type(model).__name__} by Opacus", ledger):
         yield training
