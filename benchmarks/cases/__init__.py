@@ -15,6 +15,7 @@ from benchmarks.cases import (
     study,
     sums,
     survival,
+    training,
 )
 from securecomp.overhead.job import Case
 
@@ -31,6 +32,7 @@ CASES: tuple[Case, ...] = (
     # BLAS's threads would spin while others are timed, and slow numpy's short products most.
     *(replace(case, blas_threads=1) for case in (*ckks.CASES, *computing.CASES)),
     *privacy.CASES,
+    *(replace(case, blas_threads=1) for case in training.CASES),
 )
 
 
