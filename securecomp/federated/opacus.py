@@ -37,7 +37,7 @@ try:
     from torch.utils.data import DataLoader, default_collate
 except ImportError as error:
     raise BackendUnavailableError(
-        "PyTorch models need torch and opacus; pip install 'securecomp[torch,federated]'"
+        "PyTorch models need torch and opacus; pip install 'securecomp[torch]'"
     ) from error
 
 _NOISE = "floating-point noise of a generator that is not cryptographic, by Opacus, of"

@@ -31,7 +31,7 @@ def test_without_torch_the_error_says_how_to_get_it():
     )
     assert done.stdout == (
         "BackendUnavailableError PyTorch models need torch and opacus; pip install "
-        "'securecomp[torch,federated]'\n"
+        "'securecomp[torch]'\n"
     )
 
 
