@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.errors import BackendUnavailableError, ParameterError
+from securecomp.errors import BackendUnavailableError, ParameterError, RangeError
 from securecomp.federated.clipping import Places, Rows, check_finite
 from securecomp.federated.dpsgd import Schedule, train
 from securecomp.federated.losses import Floats, Loss, one_hot
@@ -105,6 +105,18 @@ class _PrivateLinear(BaseEstimator):  # type: ignore[misc]
         self.accountant_ = "none" if plan.cost is None else plan.cost.accountant
         self.guarantee_ = plan.guarantee(self.clip, units, self.ledger is not None)
 
+    def _read(self, X: Any, y: Any) -> tuple[Floats, npt.NDArray[Any]]:  # noqa: N803
+        """Return rows and targets, as scikit-learn reads them."""
+        values = np.asarray(y)
+        row = _first_missing(values) if values.ndim == 1 else None
+        if row is not None:
+            raise RangeError(
+                f"y: row {row} (counted from 0) is NaN or missing; fill it in or leave the row "
+                "out; nothing was trained or spent"
+            )
+        table, values = validate_data(self, X, y, **_READING)
+        return table, values
+
     def _augmented(self, table: Floats) -> Floats:
         return np.hstack([table, np.ones((len(table), 1))]) if self.fit_intercept else table
 
@@ -122,11 +134,8 @@ class _PrivateLinear(BaseEstimator):  # type: ignore[misc]
         owners = np.asarray(groups)
         if owners.shape != (count,):
             raise ParameterError(f"groups have one entry a row, shape ({count},): {owners.shape}")
-        missing = np.asarray(owners != owners, np.bool_)  # NaN
-        if owners.dtype == object:
-            missing |= np.array([owner is None for owner in owners], np.bool_)
-        if missing.any():
-            row = int(np.flatnonzero(missing)[0])
+        row = _first_missing(owners)
+        if row is not None:
             raise ParameterError(f"groups: row {row} (counted from 0) says no patient")
         return np.asarray(np.unique(owners, return_inverse=True)[1], np.intp)
 
@@ -140,6 +149,15 @@ class _PrivateLinear(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+
+def _first_missing(values: npt.NDArray[Any]) -> int | None:
+    """Return the first row that is NaN or None, if there is any."""
+    missing = np.asarray(values != values, np.bool_)
+    if values.dtype == object:
+        missing |= np.array([value is None for value in values.ravel()]).reshape(values.shape)
+    rows = np.flatnonzero(missing)
+    return int(rows[0]) if len(rows) else None
 
 
 class DPLogisticRegression(ClassifierMixin, _PrivateLinear):  # type: ignore[misc]
@@ -203,7 +221,7 @@ class DPLogisticRegression(ClassifierMixin, _PrivateLinear):  # type: ignore[mis
             BudgetError: The ledger does not have what it costs.
             BackendUnavailableError: dp-accounting is not installed.
         """
-        X, y = validate_data(self, X, y, **_READING)  # noqa: N806
+        X, y = self._read(X, y)  # noqa: N806
         check_classification_targets(y)
         self.classes_ = np.unique(y if classes is None else np.asarray(classes))
         if len(self.classes_) < 2:
@@ -253,7 +271,7 @@ class DPLinearRegression(RegressorMixin, _PrivateLinear):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> "DPLinearRegression":  # noqa: N803
         """Train; arguments and errors as of `DPLogisticRegression.fit`, `y` being numbers."""
-        X, y = validate_data(self, X, y, **_READING)  # noqa: N806
+        X, y = self._read(X, y)  # noqa: N806
         try:
             targets = np.asarray(y, np.float64)[:, None]
         except (TypeError, ValueError):

@@ -34,6 +34,10 @@ EXCLUDED = {
 """What noise cannot pass, and why; with noise that is replayed there is no exception."""
 
 
+FAST = {"epsilon": 5, "delta": 1e-4, "rate": 1.0, "steps": 10}
+"""Terms whose noise is found at once: nothing is sampled."""
+
+
 def data(seed=0, count=200, features=4):
     g = np.random.default_rng(seed)
     table = g.normal(size=(count, features))
@@ -87,8 +91,7 @@ def test_a_promise_that_is_kept():
 def test_replay():
     table, labels = data()
     fits = [
-        DPLogisticRegression(2, 1e-5, steps=5, entropy=Replay(s)).fit(table, labels).coef_
-        for s in (1, 1, 2)
+        DPLogisticRegression(**FAST, entropy=Replay(s)).fit(table, labels).coef_ for s in (1, 1, 2)
     ]
     assert np.array_equal(fits[0], fits[1])
     assert not np.array_equal(fits[0], fits[2])
@@ -97,7 +100,7 @@ def test_replay():
 def test_more_noise_for_less_epsilon():
     table, labels = data()
     noises = [
-        DPLogisticRegression(e, 1e-5, steps=10).fit(table, labels).noise_multiplier_
+        DPLogisticRegression(e, 1e-5, rate=1.0, steps=10).fit(table, labels).noise_multiplier_
         for e in (8, 2, 0.5)
     ]
     assert noises == sorted(noises)
@@ -148,14 +151,14 @@ def test_it_composes():
     table, labels = data()
     frame = pd.DataFrame(table, columns=list("abcd"))
     search = GridSearchCV(
-        DPLogisticRegression(5, 1e-4), {"clip": [0.5, 2], "steps": np.array([10, 20])}, cv=2
+        DPLogisticRegression(**FAST), {"clip": [0.5, 2], "steps": np.array([10, 20])}, cv=2
     ).fit(frame, labels)
     assert list(search.best_estimator_.feature_names_in_) == list("abcd")
-    assert cross_val_score(DPLogisticRegression(5, 1e-4, steps=10), table, labels, cv=2).min() > 0.6
+    assert cross_val_score(DPLogisticRegression(**FAST), table, labels, cv=2).min() > 0.6
     model = DPLogisticRegression(5, 1e-4, clip=3)
     assert clone(model).get_params() == model.get_params()
     with sklearn.config_context(enable_metadata_routing=True):
-        grouped = DPLogisticRegression(5, 1e-4, unit="patient", steps=10)
+        grouped = DPLogisticRegression(**FAST, unit="patient")
         grouped.set_fit_request(groups=True)
         scores = cross_val_score(
             grouped, table, labels, cv=2, params={"groups": np.arange(200) // 2}
@@ -165,7 +168,7 @@ def test_it_composes():
 
 def test_it_is_a_logistic_model_for_encrypted_inference():
     table, labels = data()
-    model = DPLogisticRegression(5, 1e-4, steps=10).fit(table, labels)
+    model = DPLogisticRegression(**FAST).fit(table, labels)
     assert LogisticModel.from_sklearn(model).weights == pytest.approx(model.coef_)
 
 
@@ -184,9 +187,9 @@ def test_least_squares():
 
 def test_without_an_intercept():
     table, labels = data()
-    model = DPLogisticRegression(5, 1e-4, fit_intercept=False, steps=10).fit(table, labels)
+    model = DPLogisticRegression(**FAST, fit_intercept=False).fit(table, labels)
     assert model.intercept_.tolist() == [0.0]
-    assert promise.spent(model.noise_multiplier_, 0.2, 10, 4, 1e-4).epsilon == model.epsilon_
+    assert promise.spent(model.noise_multiplier_, 1.0, 10, 4, 1e-4).epsilon == model.epsilon_
 
 
 def test_patients_with_several_records(tmp_path):
@@ -221,7 +224,7 @@ def ledger(tmp_path):
 
 def test_a_ledger_pays_once_a_fit(ledger):
     table, labels = data()
-    model = DPLogisticRegression(1, "1e-5", steps=10, ledger=ledger).fit(table, labels)
+    model = DPLogisticRegression(1, "1e-5", rate=1.0, steps=10, ledger=ledger).fit(table, labels)
     state = ledger.state()
     assert (float(state.spent.epsilon), len(state.open)) == (1.0, 0)
     assert model.guarantee_.spent == state.spent
@@ -232,6 +235,13 @@ def test_a_ledger_pays_once_a_fit(ledger):
     paid = DPLogisticRegression(None, 1e-5, noise_multiplier=50, steps=10, ledger=ledger)
     with pytest.raises(BudgetError):
         paid.fit(table, labels)
+
+
+def test_a_search_pays_for_each_fit(ledger):
+    table, labels = data()
+    model = DPLogisticRegression("0.5", "1e-5", rate=1.0, steps=5, ledger=ledger)
+    GridSearchCV(model, {"clip": [0.5, 1]}, cv=2).fit(table, labels)
+    assert float(ledger.state().spent.epsilon) == 5 * 0.5
 
 
 def test_a_crash_spends_all_of_it(ledger, monkeypatch):
@@ -254,7 +264,7 @@ def test_what_is_refused_costs_nothing(ledger):
     table, labels = data()
     holes = table.copy()
     holes[17, 2] = np.nan
-    model = DPLogisticRegression(1, 1e-5, ledger=ledger)
+    model = DPLogisticRegression(1, 1e-5, rate=1.0, ledger=ledger)
     with pytest.raises(RangeError, match=r"X: row 17 .*NaN.*; nothing was trained or spent"):
         model.fit(holes, labels)
     with pytest.raises(ParameterError, match="one class only"):
@@ -262,17 +272,25 @@ def test_what_is_refused_costs_nothing(ledger):
     with pytest.raises(ParameterError, match=r"y: row 0 .*none of the given classes"):
         model.fit(table, ["worse", *labels[1:]], classes=["fit", "ill"])
     with pytest.raises(ParameterError, match="empty as a rule"):
-        model.set_params(rate=0.001, units=10_000).fit(table, labels)
+        model.set_params(noise_multiplier=3, epsilon=None, rate=0.001, units=10_000).fit(
+            table, labels
+        )
+    with pytest.raises(RangeError, match=r"y: row 9 .* missing"):
+        model.fit(table, [*labels[:9], None, *labels[10:]])
+    with pytest.raises(RangeError, match=r"y: row 0 .* NaN"):
+        DPLinearRegression(1, 1e-5, rate=1.0, ledger=ledger).fit(table, [math.nan, *range(199)])
     with pytest.raises(RangeError, match="y: row 3"):
-        DPLinearRegression(1, 1e-5, ledger=ledger).fit(table, [0, 0, 0, 1e70, *range(196)])
+        DPLinearRegression(1, 1e-5, rate=1.0, ledger=ledger).fit(
+            table, [0, 0, 0, 1e70, *range(196)]
+        )
     with pytest.raises(ParameterError, match="clip"):
-        DPLogisticRegression(1, 1e-5, 0, ledger=ledger).fit(table, labels)
+        DPLogisticRegression(1, 1e-5, 0, rate=1.0, ledger=ledger).fit(table, labels)
     assert len(ledger.state().entries) == 1
 
 
 def test_classes_may_be_told():
     table, labels = data()
-    model = DPLogisticRegression(5, 1e-4, steps=5)
+    model = DPLogisticRegression(**FAST)
     model.fit(table, labels, classes=["fit", "ill", "unknown"])
     assert model.coef_.shape == (3, 4)
     model.fit(table, ["ill"] * 200, classes=["fit", "ill"])
@@ -281,7 +299,7 @@ def test_classes_may_be_told():
 
 def test_nan_in_a_prediction_is_named():
     table, labels = data()
-    model = DPLogisticRegression(5, 1e-4, steps=5).fit(table, labels)
+    model = DPLogisticRegression(**FAST).fit(table, labels)
     table[4, 0] = np.inf
     with pytest.raises(RangeError, match=r"X: row 4 .*inf"):
         model.predict(table)
@@ -326,15 +344,19 @@ def test_terms_that_are_refused(change, said):
 def test_a_delta_that_publishes_rows_is_warned_of():
     table, labels = data()
     with pytest.warns(PrivacyWarning, match="not below 1/200"):
-        DPLogisticRegression(1, 0.01, steps=5).fit(table, labels)
+        DPLogisticRegression(1, 0.01, rate=1.0, steps=5).fit(table, labels)
 
 
 def test_batches_and_epochs_are_other_words():
     table, labels = data()
-    model = DPLogisticRegression(1, 1e-5, batch=50, epochs=3).fit(table, labels)
+    model = DPLogisticRegression(None, 1e-5, noise_multiplier=3, batch=50, epochs=3).fit(
+        table, labels
+    )
     assert model.rate_ == pytest.approx(0.25)
     assert model.rate_ * 200 >= 50
     assert model.steps_ == 12
-    told = DPLogisticRegression(1, 1e-5, batch=50, units=1000, steps=4).fit(table, labels)
+    told = DPLogisticRegression(None, 1e-5, noise_multiplier=3, batch=50, units=1000, steps=4).fit(
+        table, labels
+    )
     assert told.rate_ == pytest.approx(0.05)
     assert told.guarantee_.scale == pytest.approx(told.noise_multiplier_ / 50)

@@ -90,9 +90,7 @@ def test_rounding_costs_nothing_that_shows():
         promise.rounding(1, 1000.0)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "rate", "steps"), [(8, 0.1, 1000), (0.5, 1.0, 50), (2, 0.01, 500)]
-)
+@pytest.mark.parametrize(("epsilon", "rate", "steps"), [(8, 0.1, 1000), (0.5, 1.0, 50)])
 def test_the_least_noise_that_keeps_a_promise(epsilon, rate, steps):
     noise, cost = promise.least_noise(rate, steps, 31, epsilon, 1e-5)
     assert cost.epsilon <= epsilon
