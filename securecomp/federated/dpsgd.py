@@ -15,11 +15,14 @@ import numpy as np
 
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
+from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError
 from securecomp.federated.clipping import UNIT, Rows
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.poisson import batches, check_rate, noises
 from securecomp.federated.promise import check_noise, variance
+
+_LEAST = 1e-50
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Schedule:
             raise ParameterError(f"training has a whole number of steps from 1 on: {self.steps!r}")
         for name in ("clip", "learning_rate", "expected"):
             value = getattr(self, name)
-            if not 1e-50 <= value <= 1e50:
+            if not (is_number(value) and _LEAST <= value <= 1 / _LEAST):
                 raise ParameterError(f"{name} is a number above 0, not {value!r}")
         if self.noise != 0:
             check_noise(self.noise)

@@ -20,7 +20,7 @@ from securecomp.privacy.amounts import Amount, Cost, delta_of, epsilon_of
 from securecomp.privacy.calibration import gaussian_error
 from securecomp.privacy.guarantee import Guarantee, check_delta
 from securecomp.privacy.sensitivity import Neighbours, Relation, Unit
-from securecomp.privacy.terms import Budget
+from securecomp.privacy.terms import Budget, check_ledger
 
 Sampling = Literal["poisson"]
 
@@ -72,6 +72,7 @@ class Plan:
             ParameterError: A ledger is to pay for training that promises nothing.
             BudgetError: It does not have that much.
         """
+        check_ledger(ledger)
         if ledger is None:
             yield
             return
@@ -132,7 +133,7 @@ def agreed(terms: Terms, units: int, numbers: int) -> Plan:
     neighbours = Neighbours(terms.relation, terms.unit, terms.records)
     rate = _rate(terms, units)
     steps = _steps(terms, rate)
-    noise = terms.noise_multiplier
+    noise = None if terms.noise_multiplier is None else float(terms.noise_multiplier)
     if noise == 0:
         return Plan(rate, steps, 0.0, None, None, neighbours)
     if terms.delta is None:
@@ -148,7 +149,7 @@ def agreed(terms: Terms, units: int, numbers: int) -> Plan:
         return Plan(
             rate,
             steps,
-            float(noise),
+            noise,
             cost,
             Cost.of(cost.epsilon * (1 + 1e-14), delta),
             neighbours,
@@ -204,5 +205,7 @@ def _rate(terms: Terms, units: int) -> float:
 
 def _steps(terms: Terms, rate: float) -> int:
     if terms.epochs is not None:
+        if terms.epochs <= 0:
+            raise ParameterError("epochs is above 0: how often each unit is drawn on average")
         return max(1, round(terms.epochs / rate))
     return _STEPS if terms.steps is None else int(terms.steps)

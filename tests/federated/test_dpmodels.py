@@ -327,6 +327,8 @@ def test_nan_in_a_prediction_is_named():
         ({"batch": 0}, "come out empty"),
         ({"steps": 0}, "steps is a whole number"),
         ({"steps": 1.5}, "steps is a whole number"),
+        ({"epochs": 0}, "epochs is above 0"),
+        ({"ledger": "budget.db", "rate": 1.0}, r"open the file with Ledger\(path\)"),
         ({"units": 0}, "units is a whole number"),
         ({"sampling": "shuffle"}, "sampling='shuffle' is not what the promise is accounted for"),
         ({"relation": "replace-one"}, "twice its epsilon"),

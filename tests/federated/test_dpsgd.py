@@ -99,6 +99,7 @@ def test_a_step_is_the_exact_sum_plus_noise_on_the_grid():
         ({"steps": 2.0}, "steps from 1 on"),
         ({"clip": 0.0}, "clip is a number above 0"),
         ({"clip": math.nan}, "clip is"),
+        ({"clip": "1"}, "clip is"),
         ({"learning_rate": -1.0}, "learning_rate"),
         ({"expected": math.inf}, "expected"),
         ({"noise": 0.01}, "from 0.1 to 1000"),
