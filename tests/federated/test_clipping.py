@@ -111,6 +111,20 @@ def test_the_product_is_that_of_pythons_integers():
         assert sum(x * x for x in u_i) * sum(x * x for x in v_i) <= UNIT**2
 
 
+def test_sums_beyond_what_floats_hold():
+    """So many rows that point one way that their sum passes 2^53: exact all the same."""
+    count = 20_001
+    table = np.random.default_rng(1).normal(size=(count, 2)) * [0, 0.3] + [1, 0]
+    rows, loss, wanted = Rows(table), Loss("squared"), np.full((count, 1), -5.0)
+    everything = np.arange(count)
+    found = rows.total(everything, np.zeros((1, 2)), wanted, loss, 1.0)
+    weights = rows.weights(everything, -wanted, 1.0).astype(np.int64)
+    expected = weights.T @ rows._directions.astype(np.int64)  # of integers, without BLAS
+    assert expected.max() > 1 << 54
+    assert expected.max() % 2 == 1  # which no float of this size is
+    assert np.array_equal(found, expected)
+
+
 def test_scores_are_exact_products():
     table = np.random.default_rng(0).normal(size=(50, 9))
     rows = Rows(table)
