@@ -1,9 +1,8 @@
 """scikit-learn's estimators with a promise: logistic and linear regression, trained by DP-SGD.
 
 Epsilon and delta cover the fitted weights, and those of all steps. They do not cover what is told
-beside: the number of units, unless `units` declares one; the classes, unless
-`fit` is told them; how
-many features there are; that data were refused; and whatever was computed from the rows before,
+beside: the number of units, unless `units` declares one; the classes, unless `fit` is told them;
+how many features there are; that data were refused; and whatever was computed from the rows before,
 such as a StandardScaler's means: scale by public numbers. Each fit is a new answer: a grid search
 or a cross-validation pays for each of its fits, and scores on these rows are not noised at all.
 """
@@ -137,7 +136,10 @@ class _PrivateLinear(BaseEstimator):  # type: ignore[misc]
         row = _first_missing(owners)
         if row is not None:
             raise ParameterError(f"groups: row {row} (counted from 0) says no patient")
-        return np.asarray(np.unique(owners, return_inverse=True)[1], np.intp)
+        try:
+            return np.asarray(np.unique(owners, return_inverse=True)[1], np.intp)
+        except TypeError:
+            raise ParameterError("groups are of several types; give all as text") from None
 
     def _scores(self, X: Any) -> Floats:  # noqa: N803
         check_is_fitted(self)
@@ -152,12 +154,13 @@ class _PrivateLinear(BaseEstimator):  # type: ignore[misc]
 
 
 def _first_missing(values: npt.NDArray[Any]) -> int | None:
-    """Return the first row that is NaN or None, if there is any."""
-    missing = np.asarray(values != values, np.bool_)
-    if values.dtype == object:
-        missing |= np.array([value is None for value in values.ravel()]).reshape(values.shape)
-    rows = np.flatnonzero(missing)
-    return int(rows[0]) if len(rows) else None
+    """Return the first row that is NaN, None, NaT or NA, if there is any."""
+    if values.dtype != object:
+        rows = np.flatnonzero(values != values)
+        return int(rows[0]) if len(rows) else None
+    kinds = ("NoneType", "NaTType", "NAType")  # pandas' own are no objects of ours
+    missing = (type(value).__name__ in kinds or value != value for value in values)
+    return next((row for row, found in enumerate(missing) if found), None)
 
 
 class DPLogisticRegression(ClassifierMixin, _PrivateLinear):  # type: ignore[misc]

@@ -157,7 +157,7 @@ def least_noise(
             found = _accounted(*asked, "RDP")
         return math.log(max(found.epsilon, 1e-300)) - goal
 
-    # By the central limit theorem (Bu, Dong, Long, Su 2020, section 3) training is one Gaussian
+    # By the central limit theorem (Bu, Dong, Long, Su 2020) training is about one Gaussian
     # mechanism; that is near enough to begin.
     ratio = gaussian_ratio(target, beyond)
     guess = 1 / math.sqrt(math.log1p(1 / (ratio**2 * rate**2 * steps)))

@@ -205,7 +205,9 @@ def test_patients_with_several_records(tmp_path):
         model.fit(table, labels)
     with pytest.raises(ParameterError, match="one entry a row"):
         model.fit(table, labels, groups=patients[:-1])
-    for missing in (None, math.nan):
+    with pytest.raises(ParameterError, match="several types"):
+        model.fit(table, labels, groups=np.array([*patients[:-1], 7], object))
+    for missing in (None, math.nan, pd.NA, pd.NaT):
         holes = [*patients[:-1], missing]
         with pytest.raises(ParameterError, match=r"groups: row 199 .* says no patient"):
             model.fit(table, labels, groups=pd.Series(holes, dtype=object))
