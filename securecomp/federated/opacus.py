@@ -40,7 +40,7 @@ except ImportError as error:
         "PyTorch models need torch and opacus; pip install 'securecomp[torch]'"
     ) from error
 
-_NOISE = "floating-point noise of a generator that is not cryptographic, by Opacus, of"
+_NOISE = "floating-point noise (by Opacus, of a generator that is not cryptographic)"
 
 
 class PrivateTraining:
