@@ -19,10 +19,10 @@ from securecomp import secure_sum
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def run(name, folder):
+def run(name, folder, *arguments):
     """Run an example in a folder of its own; a warning is an error."""
     return subprocess.run(  # noqa: S603
-        [sys.executable, "-W", "error", EXAMPLES / name],
+        [sys.executable, "-W", "error", EXAMPLES / name, *arguments],
         capture_output=True,
         text=True,
         cwd=folder,
@@ -38,6 +38,7 @@ def test_there_is_no_example_without_a_test():
         "hospital_analyses.py",
         "hospital_sums.py",
         "measure_overhead.py",
+        "private_training.py",
         "secure_aggregation.py",
     }
 
@@ -163,3 +164,22 @@ def test_hospital_analyses(tmp_path):
     longest = stays.groupby("provnum").los.mean().idxmax()
     assert f"and no mean: {longest}" in done.stdout
     assert (tmp_path / "page.html").read_text(encoding="utf-8").count("<svg") == 3
+
+
+def test_private_training(tmp_path):
+    """What its figures are held to is in tests/federated/test_memorising.py."""
+    done = run("private_training.py", tmp_path, "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[2:6]] == ["0", "1", "2", "4"]
+    assert [line.split()[-2:] for line in lines[2:6]] == [
+        ["inf", "inf"],
+        ["25.2", "28.5"],
+        ["8.3", "9.8"],
+        ["3.4", "4.2"],
+    ]
+    assert [line.split(":")[0] for line in lines[-3:]] == [
+        "epsilon 0.5",
+        "epsilon   2",
+        "epsilon   8",
+    ]

@@ -16,6 +16,7 @@ from benchmarks.cases import (
     study,
     sums,
     survival,
+    training,
 )
 from securecomp.overhead.job import Case
 
@@ -33,6 +34,7 @@ CASES: tuple[Case, ...] = (
     *(replace(case, blas_threads=1) for case in (*ckks.CASES, *computing.CASES)),
     *privacy.CASES,
     *audits.CASES,
+    *(replace(case, blas_threads=1) for case in training.CASES),
 )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import computing
+from benchmarks.cases import computing, training
 from securecomp.overhead.intervals import spread
 from securecomp.overhead.job import Target
 from securecomp.overhead.machine import Elsewhere
@@ -293,6 +293,29 @@ PEERS = (
                 (name,),
             )
             for name in ("laplace", "gaussian")
+        ),
+    ),
+    Peer(
+        name="opacus",
+        script="opacus_steps.py",
+        parties=1,
+        packages="opacus==1.6.0 torch",
+        jobs=True,
+        how=(
+            "One linear layer, SGD, PrivacyEngine with Poisson samples, per-sample gradients by "
+            "hooks, one thread, 100 steps, scaled; floats of 32 bits, PyTorch's noise, which is "
+            "neither exact nor cryptographic; without its accountant. Ours: floats of 64 bits that "
+            "are exact integers, exact noise from AES-256."
+        ),
+        comparisons=tuple(
+            Comparison(
+                f"opacus/{name}",
+                f"Opacus, DP-SGD steps, {problem.title}",
+                f"training/dp-sgd/{name}",
+                (name,),
+                Target("at least 3x faster than Opacus", 3),
+            )
+            for name, problem in training.PROBLEMS.items()
         ),
     ),
     *(

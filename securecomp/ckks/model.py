@@ -217,7 +217,7 @@ def _split(fitted: Any) -> tuple[list[Any], Any]:
             f"this {type(fitted).__name__} is not fitted, or without refit; call fit first"
         )
     fitted = getattr(fitted, "best_estimator_", fitted)
-    if not hasattr(fitted, "steps"):
+    if not hasattr(fitted, "named_steps"):  # a classifier may have steps of another kind
         return [], fitted
     *scalers, last = [step for _, step in fitted.steps]
     if last is None or last == "passthrough":
@@ -246,7 +246,7 @@ def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
         weights = np.vstack([p[0] for p in parts])
         intercepts = np.concatenate([p[1] for p in parts])
         return weights, intercepts, "sigmoid" if len(parts) == 1 else "ovr"
-    logistic = name in ("LogisticRegression", "LogisticRegressionCV") or (
+    logistic = name in ("LogisticRegression", "LogisticRegressionCV", "DPLogisticRegression") or (
         name == "SGDClassifier" and classifier.loss == "log_loss"
     )
     if not logistic:

@@ -8,8 +8,10 @@ are upper bounds, so the smallest is used, and named.
 """
 
 import importlib
+import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -282,8 +284,21 @@ def _renyi(steps: Steps, orders: Sequence[float], relation: Relation) -> list[fl
                 raise _RefusedError("Poisson samples under replace-one are not known; use PLD")
             case Promised():
                 raise _RefusedError("a promised epsilon and delta has no Renyi divergence; use PLD")
-        accountant.compose(event, times)
+        with _quietly():
+            accountant.compose(event, times)
     return [float(value) for value in accountant.rdp]
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep the library from printing which orders it leaves out: those bound nothing."""
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _pld(steps: Steps, delta: float, relation: Relation) -> float:

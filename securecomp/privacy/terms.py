@@ -25,6 +25,16 @@ class Budget(Protocol):
         """Reserve before a block, and settle after it."""
 
 
+def check_ledger(ledger: object) -> None:
+    """Refuse what nothing can be paid from, such as a path; None is no ledger.
+
+    Raises:
+        ParameterError: It is no ledger.
+    """
+    if ledger is not None and not hasattr(ledger, "spending"):
+        raise ParameterError("ledger is a Ledger; open the file with Ledger(path)")
+
+
 @dataclass(frozen=True, slots=True)
 class Privacy:
     """Terms of a study's answers. All of them are public, and the same for all sites.
@@ -71,8 +81,7 @@ class Privacy:
             )
         if not isinstance(self.bounds, Mapping):
             raise ParameterError("bounds are a mapping from column to lowest and highest value")
-        if self.ledger is not None and not hasattr(self.ledger, "spending"):
-            raise ParameterError("ledger is a Ledger; open the file with Ledger(path)")
+        check_ledger(self.ledger)
         if self.noise not in KINDS:
             raise ParameterError(f"noise is one of {', '.join(KINDS)}, not {self.noise!r}")
         delta_of(self.delta, needed=self.noise != "laplace")

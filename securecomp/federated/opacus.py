@@ -1,0 +1,189 @@
+"""PyTorch models under the same terms: Opacus clips and adds noise, we sample, account and pay.
+
+Opacus (Yousefpour et al. 2021) computes each row's gradient of any network, which our trainer does
+not. Around it, this is ours: batches are exact Poisson samples from AES-256, and there are as many
+as were paid for; noise is as small as the promise allows, by the tightest accountant; the ledger
+reserves before the first step.
+
+What is weaker than in our own trainer, and told in the guarantee: Opacus' noise and its sums are
+floating-point numbers, and the noise is PyTorch's, of a Mersenne Twister with a seed of 64 bits.
+Its `secure_mode` would take the torchcsprng package, which is kept no longer, and hide the least
+significant bits in part. So the promise is that of real numbers and true randomness: it does not
+hold against who sees all digits of the weights and looks for the holes in floating-point noise
+(Mironov 2012), or reconstructs the generator's state.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.errors import BackendUnavailableError, BudgetError, ParameterError
+from securecomp.federated.dpsgd import Schedule
+from securecomp.federated.dpterms import Terms, agreed
+from securecomp.federated.poisson import batches, check_rate
+from securecomp.privacy.accounting import Sampled, Total, total
+from securecomp.privacy.guarantee import Guarantee
+from securecomp.privacy.terms import Budget
+
+try:
+    import torch
+    from opacus import GradSampleModule
+    from opacus.accountants import RDPAccountant
+    from opacus.data_loader import wrap_collate_with_empty
+    from opacus.optimizers import DPOptimizer
+    from opacus.validators import ModuleValidator
+    from torch.utils.data import DataLoader, default_collate
+except ImportError as error:
+    raise BackendUnavailableError(
+        "PyTorch models need torch and opacus; pip install 'securecomp[torch]'"
+    ) from error
+
+_NOISE = "floating-point noise (by Opacus, of a generator that is not cryptographic)"
+
+
+class PrivateTraining:
+    """A training that is paid for; iterate over it to get its batches.
+
+    Attributes:
+        model: The model to call: it keeps each row's gradient.
+        optimizer: The optimizer to step: it clips, adds noise, and divides by the expected batch.
+        schedule: Rate, steps, clip and noise multiplier.
+        guarantee: What is promised; None without noise.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Any,
+        data: Any,
+        schedule: Schedule,
+        guarantee: Guarantee | None,
+        entropy: Entropy,
+    ) -> None:
+        """Wrap what the user brought; `private_training` does it."""
+        generator = torch.Generator().manual_seed(int.from_bytes(entropy(8), "big"))
+        self.schedule = schedule
+        self.guarantee = guarantee
+        self.model = GradSampleModule(model)
+        self.optimizer = DPOptimizer(
+            optimizer,
+            noise_multiplier=schedule.noise,
+            max_grad_norm=schedule.clip,
+            expected_batch_size=schedule.expected,
+            generator=generator,
+        )
+        self.optimizer.attach_step_hook(self._count)
+        self._accountant = RDPAccountant()
+        self._data = data
+        self._batches = batches(len(data), schedule.rate, schedule.steps, entropy)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the batches that are left; some may be empty, and are steps as all others."""
+        shapes = [getattr(part, "shape", ()) for part in self._data[0]]
+        kinds = [getattr(part, "dtype", type(part)) for part in self._data[0]]
+        collate = wrap_collate_with_empty(
+            collate_fn=default_collate,
+            sample_empty_shapes=[(0, *shape) for shape in shapes],
+            dtypes=kinds,
+        )
+        for batch in self._batches:
+            yield collate([self._data[int(place)] for place in batch])
+
+    @property
+    def steps(self) -> int:
+        """How many steps were made."""
+        return sum(count for _, _, count in self._accountant.history)
+
+    def spent(self, delta: float) -> Total:
+        """Return what the steps so far cost, by our accountants."""
+        history = self._accountant.history
+        return total([(Sampled(rate, noise), count) for noise, rate, count in history], delta)
+
+    def opacus_epsilon(self, delta: float) -> float:
+        """Return what Opacus says that the steps so far cost."""
+        return float(self._accountant.get_epsilon(delta))
+
+    def _count(self, optimizer: Any) -> None:
+        """Count a step before it is made, and refuse the first that nobody paid for."""
+        if self.steps >= self.schedule.steps:
+            raise BudgetError(
+                f"{self.schedule.steps} steps were paid for, and all were made; this one was not"
+            )
+        if optimizer.accumulated_iterations != 1:
+            raise ParameterError(
+                "a step is one batch; call optimizer.zero_grad() before each, and step after each"
+            )
+        noise, rate = self.schedule.noise, self.schedule.rate
+        self._accountant.step(noise_multiplier=noise, sample_rate=rate)
+
+
+@contextmanager
+def private_training(
+    model: Any,
+    optimizer: Any,
+    data: Any,
+    *,
+    clip: float,
+    ledger: Budget | None = None,
+    units: int | None = None,
+    entropy: Entropy = entropy_.system,
+    **terms: Any,
+) -> Iterator[PrivateTraining]:
+    """Train a PyTorch model under a promise.
+
+    ```
+    with private_training(model, optimizer, data, epsilon=2, delta=1e-5, clip=1) as training:
+        for rows, labels in training:
+            training.optimizer.zero_grad()
+            loss(training.model(rows), labels).backward()
+            training.optimizer.step()
+    print(training.guarantee)
+    ```
+
+    Args:
+        model: A module whose loss is a mean over the rows of a batch, and whose layers treat each
+            row by itself (no batch normalisation).
+        optimizer: Over its parameters.
+        data: A data set with `len` and tensors by index, and no DataLoader: batches are drawn here.
+        clip: The largest norm of a row's gradient.
+        ledger: What it is paid from: reserved on entering, settled on leaving; an error within
+            spends all of it.
+        units: How many rows there are, a public number; by default the exact one.
+        entropy: Source of batches, and of the seed of Opacus' noise.
+        **terms: As of `DPLogisticRegression`: epsilon, delta, noise_multiplier, rate or batch,
+            steps or epochs, unit ("record" alone), relation, sampling.
+
+    Raises:
+        ParameterError: A DataLoader, a model that Opacus cannot train, or terms that promise
+            nothing.
+        BudgetError: The ledger does not have what it costs, or a step was made that nobody paid.
+    """
+    if isinstance(data, DataLoader):
+        raise ParameterError(
+            "a DataLoader shuffles its rows, or takes them in order, and the promise is accounted "
+            "for Poisson samples; give its data set (loader.dataset), and the batch's expected "
+            "size as batch="
+        )
+    problems = ModuleValidator.validate(model, strict=False)
+    if problems:
+        raise ParameterError(f"Opacus cannot train this model: {problems[0]}")
+    try:
+        asked = Terms(**terms)
+    except TypeError as error:
+        raise ParameterError(f"terms: {error}") from None
+    if asked.unit != "record":
+        raise ParameterError(
+            "Opacus clips each row by itself; for patients with several rows use "
+            "DPLogisticRegression, or make each patient one row"
+        )
+    count = len(data) if units is None else units
+    plan = agreed(asked, count, sum(p.numel() for p in model.parameters() if p.requires_grad))
+    # The optimizer has the learning rate.
+    schedule = Schedule(plan.rate, plan.steps, clip, plan.noise, 1.0, plan.rate * count)
+    check_rate(plan.rate, len(data))
+    guarantee = plan.guarantee(clip, count, ledger is not None, _NOISE)
+    training = PrivateTraining(model, optimizer, data, schedule, guarantee, entropy)
+    with plan.paying(f"{type(model).__name__} by Opacus", ledger):
+        yield training
