@@ -95,3 +95,10 @@ def console() -> "Console":
 
     # In a pipe there is no width to ask for; a table should not be folded there.
     return Console(highlight=False, width=None if sys.stdout.isatty() else 100)
+
+
+def shades(screen: "Console") -> bool:
+    """Whether a console can show shades of grey in half blocks."""
+    if not screen.is_terminal or screen.color_system not in ("256", "truecolor"):
+        return False
+    return screen.encoding.lower().replace("-", "") == "utf8"

@@ -35,6 +35,7 @@ Floats = npt.NDArray[np.float64]
 Distance = Literal["squared", "cosine"]
 RECOGNISED = 20.0
 """Decibel from which a row counts as recovered: a root mean squared error of a tenth."""
+_PERFECT = 100.0  # an error of a hundred-thousandth; beyond it is the arithmetic's
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ def paired(found: Floats, rows: Floats) -> Floats:
     A sum has no order, so the attacker is given the best one.
     """
     squares = (rows**2).sum(axis=1)[:, None] - 2 * rows @ found.T + (found**2).sum(axis=1)
-    return found[linear_sum_assignment(squares)[1]]
+    order = linear_sum_assignment(squares)[1]
+    return np.asarray(found[order], np.float64)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -231,7 +233,8 @@ def _plain(value: float) -> float | None:
 
 def decibel(values: Floats) -> str:
     """Return the median as text."""
-    return f"{np.median(values):.1f}"
+    middle = float(np.median(values))
+    return f"{middle:.1f}" if middle < _PERFECT else f"> {_PERFECT:g}"
 
 
 def gradient_matching(

@@ -1,0 +1,315 @@
+"""The demonstration of why sums are masked: images out of gradients, and out of sums of them.
+
+Ten sites take one step of training a small network together, on the digits that scikit-learn brings.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.table import Table
+from rich.text import Text
+
+from securecomp.audit import gradients
+from securecomp.audit.matching import MatchingLeak, decibel, gradient_matching
+from securecomp.audit.network import Network
+from securecomp.audit.view import View, server_view
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.drawing import svg
+from securecomp.errors import BackendUnavailableError
+from securecomp.pages import render
+from securecomp.statistics.analysis import Plot
+
+Floats = npt.NDArray[np.float64]
+
+SITES = 10
+EACH = (1, 2, 5, 10, 20)
+"""Images of a site in a step; the last is the one that is shown."""
+_SIDE, _CLASSES, _HIDDEN, _BITS, _STEPS, _SHOWN = 8, 10, 32, 24, 300, 3
+_COLUMNS = (
+    "the image at its site",
+    "out of its gradient",
+    "out of the sum of all sites",
+    "what the server gets",
+)
+_WHY = (
+    "A gradient says how a model should change for its data, and it carries the data: an image comes "
+    "out of its own gradient by two divisions. So no site's gradient may be seen.",
+    "Masked, it is not: what a site sends is as random as a coin, and only the sum over all sites "
+    "opens.",
+    "The sum is no lock by itself. If few images are in it, a search finds them all; if there are "
+    "many more numbers to find than sums to know, it finds others that add up alike. Who knows all "
+    "sites' images but one takes them off the sum, and is back at one site's. Aggregation hides who "
+    "contributed what; what the sum still says is bounded by noise (differential privacy), not by "
+    "masks.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One attack on a sum of gradients.
+
+    Attributes:
+        what: What was summed.
+        leak: What came out.
+    """
+
+    what: str
+    leak: MatchingLeak
+
+    def row(self) -> tuple[str, ...]:
+        """Return what the table shows."""
+        n = len(self.leak.rows)
+        return (
+            self.what,
+            f"{self.leak.rows.size:,}",
+            f"{self.leak.recovered} of {n}",
+            decibel(self.leak.psnr),
+            str(self.leak.guessed),
+            decibel(self.leak.baseline),
+        )
+
+
+_HEADER = (
+    "the attacker sees the sum of",
+    "numbers to find",
+    "images found",
+    "decibel",
+    "guessed",
+    "decibel",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Leakage:
+    """What the demonstration found; all numbers are of this run.
+
+    Attributes:
+        pictures: For each image shown: the image, and what attacks made of it, shape (4, 8, 8).
+        labels: What the images show.
+        divided: Images that two divisions read off their gradient, of all that were tried.
+        error: The largest error of a pixel by that.
+        trials: Searches, by how much was in the sum.
+        parameters: Numbers in a gradient.
+        correlation: Of what the server gets of a site with that site's gradient.
+        chance: What correlations stay within in 95 of 100 cases if there is none.
+    """
+
+    pictures: Floats
+    labels: tuple[int, ...]
+    divided: tuple[int, int]
+    error: float
+    trials: tuple[Trial, ...]
+    parameters: int
+    correlation: float
+    chance: float
+
+    def facts(self) -> dict[str, Any]:
+        """Return all as plain values."""
+        return {
+            "sites": SITES,
+            "parameters": self.parameters,
+            "divided": self.divided[0],
+            "divided_of": self.divided[1],
+            "error": self.error,
+            "trials": [{"sum": t.what, **t.leak.facts()} for t in self.trials],
+            "correlation": self.correlation,
+            "chance": self.chance,
+            "labels": list(self.labels),
+            "pictures": np.round(self.pictures, 4).tolist(),
+        }
+
+    def words(self) -> list[str]:
+        """Return what was found, in words."""
+        found, of = self.divided
+        return [
+            f"Of one image's gradient: {found} of {of} images read off by two divisions, with an "
+            f"error of at most {self.error:.0e}.",
+            f"Of what the server gets: nothing. Its correlation with the site's gradient is "
+            f"{self.correlation:+.3f}; by chance up to {self.chance:.3f}.",
+        ]
+
+    def parts(self, colours: bool) -> Iterator[Any]:
+        """Yield what to print, 100 columns wide.
+
+        Args:
+            colours: Draw in shades of grey; otherwise with plain characters.
+        """
+        sketch = _blocks if colours else _characters
+        shown = Table(box=None, padding=(0, 3, 1, 0))
+        for name in _COLUMNS:
+            shown.add_column(name, width=2 * _SIDE)
+        for images in self.pictures:
+            shown.add_row(*map(sketch, images))
+        yield Text(
+            f"{SITES} sites, {EACH[-1]} images each, a network of {self.parameters:,} parameters",
+            style="bold",
+        )
+        yield shown
+        yield from map(Text, self.words())
+        yield Text()
+        table = Table(title="Searching in sums", title_justify="left", title_style="bold")
+        for i, name in enumerate(_HEADER):
+            table.add_column(name, justify="right" if i else "left")
+        for trial in self.trials:
+            table.add_row(*map(Text, trial.row()))
+        yield table
+        yield Text(_READING)
+        yield from map(Text, _WHY)
+
+    def page(self) -> str:
+        """Return the demonstration as a self-contained page.
+
+        Raises:
+            BackendUnavailableError: jinja2 or matplotlib is not installed.
+        """
+        trials = [t for t in self.trials if _KNOWN not in t.what]
+        counts = [float(len(t.leak.rows)) for t in trials]
+        series = {
+            name: {"x": counts, "y": [min(float(np.median(v)), _TOP) for v in values]}
+            for name, values in (
+                ("search", [t.leak.psnr for t in trials]),
+                ("guess without the gradient", [t.leak.baseline for t in trials]),
+            )
+        }
+        title = f"How near the found images are; {_TOP:g} decibel stands for all above"
+        plot = Plot("line", title, "images in the sum", "decibel, median image", series)
+        return render(
+            "leakage.html",
+            title="What a gradient gives away",
+            columns=_COLUMNS,
+            pictures=[
+                (label, [image.tolist() for image in images])
+                for label, images in zip(self.labels, self.pictures, strict=True)
+            ],
+            sites=SITES,
+            each=EACH[-1],
+            parameters=f"{self.parameters:,}",
+            words=self.words(),
+            header=_HEADER,
+            rows=[trial.row() for trial in self.trials],
+            reading=_READING,
+            caption=title,
+            figure=svg(plot),
+            why=_WHY,
+        )
+
+
+_TOP = 100.0
+_KNOWN = "are known"
+_READING = (
+    "Decibel: of the median image; one of 20 and more is found. Guessed: by the mean of other people's "
+    "images of the same digit. The attacker knows the network and all labels, so that what it finds "
+    "in a sum resembles the digit, if not the image."
+)
+
+
+def _blocks(image: Floats) -> Text:
+    """Return an image in shades of grey, two pixels of a column in one half block."""
+    large = np.kron(np.clip(image, 0, 1), np.ones((2, 2)))
+    grey = np.rint(255 * large).astype(int)
+    text = Text()
+    for i in range(0, len(grey), 2):
+        for top, bottom in zip(grey[i], grey[i + 1], strict=True):
+            text.append("▀", f"rgb({top},{top},{top}) on rgb({bottom},{bottom},{bottom})")
+        text.append("\n" if i + 2 < len(grey) else "")
+    return text
+
+
+def _characters(image: Floats) -> Text:
+    """Return an image in ASCII, two characters a pixel."""
+    ramp = " .:-=+*#%@"
+    places = np.rint(np.clip(image, 0, 1) * (len(ramp) - 1)).astype(int)
+    return Text("\n".join("".join(2 * ramp[place] for place in row) for row in places))
+
+
+def run(entropy: Entropy = entropy_.system) -> Leakage:
+    """Train one step on ten sites, and attack it.
+
+    Args:
+        entropy: Source of the network, the masks and where searches begin.
+
+    Raises:
+        BackendUnavailableError: scikit-learn is not installed.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise BackendUnavailableError(
+            "the demonstration's images come with scikit-learn: pip install "
+            "'securecomp[federated]'"
+        ) from None
+    images, digits = load_digits(return_X_y=True)
+    images = images / images.max()
+    images, digits, others, of_others = images[::2], digits[::2], images[1::2], digits[1::2]
+    means = np.array([others[of_others == c].mean(axis=0) for c in range(_CLASSES)])
+    network = Network.draw(_SIDE**2, _HIDDEN, _CLASSES, entropy)
+    # Site s has the images s, s + 10, s + 20 ...; more of them the larger its batch.
+    places = np.arange(SITES * EACH[-1])
+    targets = np.eye(_CLASSES)[digits[places]]
+    rows = images[places]
+
+    def searched(what: str, taken: npt.NDArray[np.intp], gradient: Floats) -> Trial:
+        leak = gradient_matching(
+            network,
+            rows[taken],
+            targets[taken],
+            means[digits[taken]],
+            gradient=gradient,
+            steps=_STEPS,
+            entropy=entropy,
+        )
+        return Trial(what, leak)
+
+    def own(taken: npt.NDArray[np.intp]) -> Floats:
+        return network.gradient(rows[taken], targets[taken])
+
+    trials = [searched("one image", places[:1], own(places[:1]))]
+    view = None
+    for each in EACH:
+        taken = places[: SITES * each]
+        view = _summed(own, taken, entropy)
+        many = "1 image" if each == 1 else f"{each} images"
+        trials.append(searched(f"{SITES} sites, {many} each", taken, view.result.values))
+    assert view is not None  # noqa: S101  (EACH is not empty)
+    first = places[places % SITES == 0]
+    known = own(np.setdiff1d(places, first))
+    what = f"the same; nine sites' images {_KNOWN}"
+    trials.append(searched(what, first, view.result.values - known))
+    read = [_divided(network, row, aim) for row, aim in zip(rows, targets, strict=True)]
+    errors = np.abs(np.array(read) - rows).max(axis=1)
+    seen = view.reading("site 1")
+    pictures = [
+        (rows[i], read[i], trials[-2].leak.rows[i], _as_image(view, f"site {i + 1}"))
+        for i in range(_SHOWN)
+    ]
+    return Leakage(
+        pictures=np.array(pictures).reshape(_SHOWN, len(_COLUMNS), _SIDE, _SIDE),
+        labels=tuple(digits[:_SHOWN].tolist()),
+        divided=(int((errors < 1e-9).sum()), len(errors)),
+        error=float(errors.max()),
+        trials=tuple(trials),
+        parameters=network.parameters,
+        correlation=float(np.corrcoef(seen, own(first))[0, 1]),
+        chance=1.96 / float(np.sqrt(len(seen))),
+    )
+
+
+def _summed(own: Any, taken: npt.NDArray[np.intp], entropy: Entropy) -> View:
+    """Add the sites' gradients securely. No element of an image's gradient passes 1."""
+    vectors = {f"site {s + 1}": own(taken[taken % SITES == s]) for s in range(SITES)}
+    return server_view(vectors, bound=len(taken) // SITES, bits=_BITS, entropy=entropy)
+
+
+def _divided(network: Network, row: Floats, target: Floats) -> Floats:
+    """Read a row off its gradient: the first layer's weights by its biases."""
+    weights, bias, _, _ = network.split(network.gradient(row[None], target[None]))
+    return gradients.recover(weights, bias, loss="squared").row
+
+
+def _as_image(view: View, site: str) -> Floats:
+    """Return the first words that the server got of a site, as shares of the modulus."""
+    return view.words[site][: _SIDE**2] / float(view.modulus)
