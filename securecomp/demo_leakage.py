@@ -1,9 +1,9 @@
 """The demonstration of why sums are masked: images out of gradients, and out of sums of them.
 
-Ten sites take one step of training a small network together, on the digits that scikit-learn brings.
+Ten sites take one step of training a small network together, on the digits of scikit-learn.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from securecomp.audit import gradients
-from securecomp.audit.matching import MatchingLeak, decibel, gradient_matching
+from securecomp.audit.matching import MatchingLeak, gradient_matching
 from securecomp.audit.network import Network
 from securecomp.audit.view import View, server_view
 from securecomp.core import entropy as entropy_
@@ -26,7 +26,7 @@ from securecomp.statistics.analysis import Plot
 Floats = npt.NDArray[np.float64]
 
 SITES = 10
-EACH = (1, 2, 5, 10, 20)
+EACH = (1, 2, 5, 20)
 """Images of a site in a step; the last is the one that is shown."""
 _SIDE, _CLASSES, _HIDDEN, _BITS, _STEPS, _SHOWN = 8, 10, 32, 24, 300, 3
 _COLUMNS = (
@@ -36,15 +36,16 @@ _COLUMNS = (
     "what the server gets",
 )
 _WHY = (
-    "A gradient says how a model should change for its data, and it carries the data: an image comes "
-    "out of its own gradient by two divisions. So no site's gradient may be seen.",
-    "Masked, it is not: what a site sends is as random as a coin, and only the sum over all sites "
-    "opens.",
-    "The sum is no lock by itself. If few images are in it, a search finds them all; if there are "
-    "many more numbers to find than sums to know, it finds others that add up alike. Who knows all "
-    "sites' images but one takes them off the sum, and is back at one site's. Aggregation hides who "
-    "contributed what; what the sum still says is bounded by noise (differential privacy), not by "
-    "masks.",
+    "A gradient says how a model should change for its data, and it carries the data: an image "
+    "comes out of its own gradient by divisions. So no site's gradient may be seen.",
+    "Masked, it is not: what a site sends is random to whoever gets it, and only the sum over all "
+    "sites opens.",
+    "The sum is no lock by itself. If few images are in it, a search finds them all. If there are "
+    "many more numbers to find than sums to know, it finds others that add up alike; what is still "
+    "nearer to the images in the sum than to others has leaked. Who knows all sites' images but "
+    "one takes them off the sum, and is back at one site's.",
+    "Aggregation hides who contributed what. What the sum still says is bounded by noise "
+    "(differential privacy), not by masks.",
 )
 
 
@@ -62,25 +63,18 @@ class Trial:
 
     def row(self) -> tuple[str, ...]:
         """Return what the table shows."""
-        n = len(self.leak.rows)
+        leak = self.leak
         return (
             self.what,
-            f"{self.leak.rows.size:,}",
-            f"{self.leak.recovered} of {n}",
-            decibel(self.leak.psnr),
-            str(self.leak.guessed),
-            decibel(self.leak.baseline),
+            f"{leak.rows.size:,}",
+            f"{leak.members.recovered} of {len(leak.rows)}",
+            leak.members.decibel,
+            leak.others.decibel,
+            leak.guess.decibel,
         )
 
 
-_HEADER = (
-    "the attacker sees the sum of",
-    "numbers to find",
-    "images found",
-    "decibel",
-    "guessed",
-    "decibel",
-)
+_HEADER = ("the attacker sees", "unknowns", "images found", "decibel", "to others", "a guess")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +84,7 @@ class Leakage:
     Attributes:
         pictures: For each image shown: the image, and what attacks made of it, shape (4, 8, 8).
         labels: What the images show.
-        divided: Images that two divisions read off their gradient, of all that were tried.
+        divided: Images that divisions read off their gradient, of all that were tried.
         error: The largest error of a pixel by that.
         trials: Searches, by how much was in the sum.
         parameters: Numbers in a gradient.
@@ -126,7 +120,7 @@ class Leakage:
         """Return what was found, in words."""
         found, of = self.divided
         return [
-            f"Of one image's gradient: {found} of {of} images read off by two divisions, with an "
+            f"Of one image's gradient: {found} of {of} images read off by divisions, with an "
             f"error of at most {self.error:.0e}.",
             f"Of what the server gets: nothing. Its correlation with the site's gradient is "
             f"{self.correlation:+.3f}; by chance up to {self.chance:.3f}.",
@@ -168,11 +162,11 @@ class Leakage:
         """
         trials = [t for t in self.trials if _KNOWN not in t.what]
         counts = [float(len(t.leak.rows)) for t in trials]
-        series = {
+        series: dict[str, dict[str, Sequence[float]]] = {
             name: {"x": counts, "y": [min(float(np.median(v)), _TOP) for v in values]}
             for name, values in (
-                ("search", [t.leak.psnr for t in trials]),
-                ("guess without the gradient", [t.leak.baseline for t in trials]),
+                ("to the images in the sum", [t.leak.members.psnr for t in trials]),
+                ("to other people's images", [t.leak.others.psnr for t in trials]),
             )
         }
         title = f"How near the found images are; {_TOP:g} decibel stands for all above"
@@ -201,9 +195,10 @@ class Leakage:
 _TOP = 100.0
 _KNOWN = "are known"
 _READING = (
-    "Decibel: of the median image; one of 20 and more is found. Guessed: by the mean of other people's "
-    "images of the same digit. The attacker knows the network and all labels, so that what it finds "
-    "in a sum resembles the digit, if not the image."
+    "Decibel: how near the median image comes; from 20 on it is found. To others: how near what "
+    "was found comes to images that are not in the sum; the difference is the leak. A guess: the "
+    "mean of other people's images of the same digit, where searches begin. The attacker knows the "
+    "network and all labels."
 )
 
 
@@ -239,26 +234,28 @@ def run(entropy: Entropy = entropy_.system) -> Leakage:
         from sklearn.datasets import load_digits
     except ImportError:
         raise BackendUnavailableError(
-            "the demonstration's images come with scikit-learn: pip install "
-            "'securecomp[federated]'"
+            "the demonstration's images come with scikit-learn: pip install 'securecomp[federated]'"
         ) from None
     images, digits = load_digits(return_X_y=True)
     images = images / images.max()
-    images, digits, others, of_others = images[::2], digits[::2], images[1::2], digits[1::2]
-    means = np.array([others[of_others == c].mean(axis=0) for c in range(_CLASSES)])
+    rows, beside, known = (images[i::3] for i in range(3))
+    labels, of_beside, of_known = (digits[i::3] for i in range(3))
+    means = np.array([known[of_known == c].mean(axis=0) for c in range(_CLASSES)])
     network = Network.draw(_SIDE**2, _HIDDEN, _CLASSES, entropy)
     # Site s has the images s, s + 10, s + 20 ...; more of them the larger its batch.
     places = np.arange(SITES * EACH[-1])
-    targets = np.eye(_CLASSES)[digits[places]]
-    rows = images[places]
+    rows, labels = rows[places], labels[places]
+    targets = np.eye(_CLASSES)[labels]
+    beside = _alike(beside, of_beside, labels)
 
     def searched(what: str, taken: npt.NDArray[np.intp], gradient: Floats) -> Trial:
         leak = gradient_matching(
             network,
             rows[taken],
             targets[taken],
-            means[digits[taken]],
+            beside[taken],
             gradient=gradient,
+            guess=means[labels[taken]],
             steps=_STEPS,
             entropy=entropy,
         )
@@ -276,9 +273,9 @@ def run(entropy: Entropy = entropy_.system) -> Leakage:
         trials.append(searched(f"{SITES} sites, {many} each", taken, view.result.values))
     assert view is not None  # noqa: S101  (EACH is not empty)
     first = places[places % SITES == 0]
-    known = own(np.setdiff1d(places, first))
+    rest = own(np.setdiff1d(places, first))
     what = f"the same; nine sites' images {_KNOWN}"
-    trials.append(searched(what, first, view.result.values - known))
+    trials.append(searched(what, first, view.result.values - rest))
     read = [_divided(network, row, aim) for row, aim in zip(rows, targets, strict=True)]
     errors = np.abs(np.array(read) - rows).max(axis=1)
     seen = view.reading("site 1")
@@ -288,7 +285,7 @@ def run(entropy: Entropy = entropy_.system) -> Leakage:
     ]
     return Leakage(
         pictures=np.array(pictures).reshape(_SHOWN, len(_COLUMNS), _SIDE, _SIDE),
-        labels=tuple(digits[:_SHOWN].tolist()),
+        labels=tuple(labels[:_SHOWN].tolist()),
         divided=(int((errors < 1e-9).sum()), len(errors)),
         error=float(errors.max()),
         trials=tuple(trials),
@@ -302,6 +299,15 @@ def _summed(own: Any, taken: npt.NDArray[np.intp], entropy: Entropy) -> View:
     """Add the sites' gradients securely. No element of an image's gradient passes 1."""
     vectors = {f"site {s + 1}": own(taken[taken % SITES == s]) for s in range(SITES)}
     return server_view(vectors, bound=len(taken) // SITES, bits=_BITS, entropy=entropy)
+
+
+def _alike(images: Floats, digits: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> Floats:
+    """Return an image of each label, each once as long as there are some, then again."""
+    found = np.empty((len(labels), images.shape[1]))
+    for digit in np.unique(labels):
+        where = np.flatnonzero(labels == digit)
+        found[where] = np.resize(images[digits == digit], (len(where), images.shape[1]))
+    return found
 
 
 def _divided(network: Network, row: Floats, target: Floats) -> Floats:

@@ -38,8 +38,8 @@ class Answers:
 
         Args:
             model: Fitted, with `predict_proba` and `classes_`.
-            form: "probabilities"; "rounded" to so many `decimals`; "top": those of the `k` likeliest
-                classes, others 0; "labels": 1 for the label, others 0.
+            form: "probabilities"; "rounded" to so many `decimals`; "top": those of the `k`
+                likeliest classes, others 0; "labels": 1 for the label, others 0.
             decimals: For "rounded", from 0 to 15.
             k: For "top", from 1 to the number of classes.
 
@@ -64,7 +64,7 @@ class Answers:
     def predict_proba(self, rows: Any) -> Floats:
         """Return what can be made of the answers, shape (n, classes); rows need not sum to 1."""
         if self.form == "labels":
-            return (self.predict(rows)[:, None] == self.classes_).astype(np.float64)
+            return np.asarray(self.predict(rows)[:, None] == self.classes_, np.float64)
         scores = probabilities(self.model, rows)
         if self.form == "rounded":
             return np.round(scores, self.decimals or 0)
@@ -132,4 +132,4 @@ def places(model: Any, labels: npt.NDArray[Any], what: str) -> npt.NDArray[np.in
         raise ParameterError(
             f"{what}: the label of row {unknown[0] + 1} is none of the model's classes"
         )
-    return np.argmax(same, axis=1)
+    return np.asarray(np.argmax(same, axis=1), np.intp)

@@ -123,8 +123,8 @@ class AttributeLeak(Leak):
                 "statistical inference: of people that it has not seen, the model shows more than "
                 "other people's data do"
                 if self.known == "label"
-                else "an answer was computed from the attribute and gives it away, of anybody whose "
-                "answer is seen, in training or not"
+                else "an answer was computed from the attribute and gives it away, of anybody "
+                "whose answer is seen, in training or not"
             )
         if not difference(*self.imputed)[0] <= 0 <= difference(*self.imputed)[1]:
             found.append(
@@ -278,7 +278,7 @@ class _Asked:
         fit = np.array(fits).T
         if seen is not None:  # of the values with the nearest answer, the most frequent
             fit = np.where(fit >= fit.max(axis=1, keepdims=True) - 1e-12, 0.0, -np.inf)
-        return np.argmax(fit + self.frequencies, axis=1)
+        return np.asarray(np.argmax(fit + self.frequencies, axis=1), np.intp)
 
 
 def _imputer(imputer: Any, rows: Floats, labels: Places, column: int) -> Any:

@@ -1,4 +1,4 @@
-"""A record read off a gradient: no guessing, no search, two divisions.
+"""A record read off a gradient: no guessing, no search, divisions.
 
 Of a linear or logistic model, and of the first dense layer of any network, one row x has the
 gradient r x by the weights and r by the intercept, r being the row's residual (of a layer: what

@@ -29,7 +29,7 @@ def ssim(found: npt.ArrayLike, true: npt.ArrayLike) -> Floats:
 
     Small images have room for no more than one window.
 
-    Source: Wang, Bovik, Sheikh, Simoncelli, IEEE Transactions on Image Processing 13 (2004), eq. 13.
+    Source: Wang, Bovik, Sheikh, Simoncelli, IEEE Trans. Image Processing 13 (2004), eq. 13.
     """
     one, other = _pair(found, true)
     means, others = one.mean(axis=1), other.mean(axis=1)
