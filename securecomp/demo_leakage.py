@@ -122,8 +122,8 @@ class Leakage:
         return [
             f"Of one image's gradient: {found} of {of} images read off by divisions, with an "
             f"error of at most {self.error:.0e}.",
-            f"Of what the server gets: nothing. Its correlation with the site's gradient is "
-            f"{self.correlation:+.3f}; by chance up to {self.chance:.3f}.",
+            f"What the server gets of a site correlates with the site's gradient by "
+            f"{self.correlation:+.3f}; by chance alone up to {self.chance:.3f}.",
         ]
 
     def parts(self, colours: bool) -> Iterator[Any]:

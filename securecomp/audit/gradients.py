@@ -122,7 +122,8 @@ def _direction(weights: Floats, loss: Name, label: int | None, tolerance: float)
 
 
 def _check_single(gradient: Floats, explained: Floats, tolerance: float) -> None:
-    rest = float(np.linalg.norm(gradient - explained) / np.linalg.norm(gradient))
+    size = float(np.linalg.norm(gradient))  # 0 of a row of zeros
+    rest = float(np.linalg.norm(gradient - explained)) / (size or 1.0)
     if rest > tolerance:
         raise ParameterError(
             f"no single row has this gradient ({rest:.1%} of it is left over): it is of several "
