@@ -16,7 +16,7 @@ from securecomp.cli_codebook import codebook
 from securecomp.cli_paillier import paillier
 from securecomp.cli_privacy import budget, dial
 from securecomp.cli_stats import stats
-from securecomp.console import console, plain_errors, shades, status
+from securecomp.console import check_page, console, plain_errors, shades, status
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -94,6 +94,7 @@ def leakage(html: Path | None, as_json: bool) -> None:
         from securecomp.disk import check_output, write_output
 
         if html is not None:
+            check_page(html)
             check_output(html, [])
         with status("training and attacking"):
             found = demo_leakage.run()

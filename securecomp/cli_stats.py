@@ -10,6 +10,7 @@ import click
 from securecomp import cli_analyses, cli_terms
 from securecomp import cli_values as values
 from securecomp.console import (
+    check_page,
     console,
     plain_errors,
     plain_warnings,
@@ -168,7 +169,7 @@ def stats(
                 "analyses apart, if their results may be shown without noise"
             )
         if html is not None:
-            _check_page(html)
+            check_page(html)
         sites = name_sites(files)
         study = Study(
             {
@@ -203,19 +204,6 @@ def stats(
         click.echo(json.dumps(_report(results, found), allow_nan=False))
     else:
         _print(results, found)
-
-
-def _check_page(path: Path) -> None:
-    """Refuse what a page cannot be made for before anything is computed."""
-    from importlib.util import find_spec
-
-    if not path.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {path.parent}", param_hint="--html")
-    absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
-    if absent:
-        raise click.UsageError(
-            f"--html needs {' and '.join(absent)}: pip install 'securecomp[report]'"
-        )
 
 
 def _report(results: list["Result"], analyses: list["Analysis"]) -> dict[str, Any]:

@@ -89,6 +89,13 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
         yield update
 
 
+def shades(screen: "Console") -> bool:
+    """Whether a console can show shades of grey in half blocks."""
+    if not screen.is_terminal or screen.color_system not in ("256", "truecolor"):
+        return False
+    return screen.encoding.lower().replace("-", "") == "utf8"
+
+
 def console() -> "Console":
     """Return where tables go."""
     from rich.console import Console
@@ -97,8 +104,18 @@ def console() -> "Console":
     return Console(highlight=False, width=None if sys.stdout.isatty() else 100)
 
 
-def shades(screen: "Console") -> bool:
-    """Whether a console can show shades of grey in half blocks."""
-    if not screen.is_terminal or screen.color_system not in ("256", "truecolor"):
-        return False
-    return screen.encoding.lower().replace("-", "") == "utf8"
+def check_page(path: Path) -> None:
+    """Refuse what a page cannot be made for before anything is computed.
+
+    Raises:
+        click.UsageError: No such folder, or a package is not installed.
+    """
+    from importlib.util import find_spec
+
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}", param_hint="--html")
+    absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if absent:
+        raise click.UsageError(
+            f"--html needs {' and '.join(absent)}: pip install 'securecomp[report]'"
+        )

@@ -232,12 +232,19 @@ def run(entropy: Entropy = entropy_.system) -> Leakage:
     """
     try:
         from sklearn.datasets import load_digits
+        from threadpoolctl import threadpool_limits
     except ImportError:
         raise BackendUnavailableError(
             "the demonstration's images come with scikit-learn: pip install 'securecomp[federated]'"
         ) from None
-    images, digits = load_digits(return_X_y=True)
-    images = images / images.max()
+    # Beside other programs, several threads on matrices this small wait for each other.
+    with threadpool_limits(1):
+        images, digits = load_digits(return_X_y=True)
+        return _attacked(images / images.max(), digits, entropy)
+
+
+def _attacked(images: Floats, digits: npt.NDArray[np.int64], entropy: Entropy) -> Leakage:
+    """Attack, with images of values from 0 to 1."""
     rows, beside, known = (images[i::3] for i in range(3))
     labels, of_beside, of_known = (digits[i::3] for i in range(3))
     means = np.array([known[of_known == c].mean(axis=0) for c in range(_CLASSES)])

@@ -1,7 +1,5 @@
 """What an attack returns: its success beside what guessing gives, and what it had to know."""
 
-import html
-import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,9 +7,8 @@ from typing import Any, ClassVar
 from scipy.stats import binomtest
 
 from securecomp.errors import ParameterError
-from securecomp.statistics.analysis import Grid, html_table
+from securecomp.statistics.analysis import Exhibit, Grid
 
-_WIDTH = 100
 LEVEL = 0.95
 
 
@@ -70,31 +67,14 @@ def difference(one: Rate, other: Rate) -> tuple[float, float]:
     return low - most, high - less
 
 
-class Leak:
+class Leak(Exhibit):
     """Base of the attacks' results. Subclasses are frozen dataclasses.
 
     Attributes:
-        knows: What the attacker was assumed to know, for each kind of attack in words.
+        knows: What the attacker was assumed to know, in words.
     """
 
     knows: ClassVar[str] = ""
-
-    @property
-    def title(self) -> str:
-        """The attack in words."""
-        raise NotImplementedError
-
-    def grids(self) -> list[Grid]:
-        """Return the tables that people read."""
-        raise NotImplementedError
-
-    def facts(self) -> dict[str, Any]:
-        """Return the result as plain objects."""
-        raise NotImplementedError
-
-    def remarks(self) -> list[str]:
-        """Return what a reader must know of this result."""
-        return []
 
     def notes(self) -> list[str]:
         """Return what the attacker knew, and the remarks."""
@@ -102,22 +82,7 @@ class Leak:
 
     def to_json(self) -> dict[str, Any]:
         """Return `facts`, the attack's name and what it assumed."""
-        return {"attack": self.title, "knows": self.knows, **self.facts()}
-
-    def __str__(self) -> str:
-        lines = [self.title]
-        for grid in self.grids():
-            lines += [*grid.lines(), ""]
-        for note in self.notes():
-            lines += textwrap.wrap(note, _WIDTH)
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        tables = "".join(map(html_table, self.grids()))
-        notes = "<br>".join(map(html.escape, self.notes()))
-        return f"<h4>{html.escape(self.title)}</h4>{tables}<p><small>{notes}</small></p>"
+        return {**super().to_json(), "knows": self.knows}
 
 
 def grid(title: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> Grid:

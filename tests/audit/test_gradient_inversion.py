@@ -97,9 +97,7 @@ def test_a_batch_is_seen_to_be_one():
         with pytest.raises(ParameterError, match="of several rows, or noised"):
             recover(*arguments)
     # Who knows all rows but one takes them off.
-    found = recover(
-        summed - np.outer(residuals[1], rows[1]), residuals.sum(axis=0) - residuals[1]
-    )
+    found = recover(summed - np.outer(residuals[1], rows[1]), residuals.sum(axis=0) - residuals[1])
     assert found.row == pytest.approx(rows[0], rel=1e-9)
 
 

@@ -57,8 +57,7 @@ def test_its_bytes_are_uniform_and_alike_for_two_inputs(protocol, site):
 def test_the_attack_that_reads_a_gradient_finds_nothing_in_the_view(protocol):
     network = Network.draw(64, 16, 10, Replay(0))
     vectors = {
-        name: network.gradient(IMAGES[[i]], np.eye(10)[DIGITS[[i]]])
-        for i, name in enumerate(SITES)
+        name: network.gradient(IMAGES[[i]], np.eye(10)[DIGITS[[i]]]) for i, name in enumerate(SITES)
     }
     weights, bias, _, _ = network.split(vectors[SITES[0]])
     assert recover(weights, bias, loss="squared").row == pytest.approx(IMAGES[0], abs=1e-9)
