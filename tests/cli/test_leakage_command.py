@@ -47,11 +47,13 @@ def test_images_come_out_of_gradients_and_small_sums_and_not_of_large_ones(found
 
 def test_the_pictures_are_what_they_are_called(found):
     images, digits = load_digits(return_X_y=True)
-    for i, (true, read, searched, seen) in enumerate(found.pictures):
+    for i, (true, read, searched, guess, seen) in enumerate(found.pictures):
         assert true == pytest.approx(images[3 * i].reshape(8, 8) / 16)
         assert found.labels[i] == digits[3 * i]
         assert read == pytest.approx(true, abs=1e-9)
         assert np.abs(searched - true).max() > 0.1
+        kind = images[2::3][digits[2::3] == digits[3 * i]]
+        assert guess == pytest.approx(kind.mean(axis=0).reshape(8, 8) / 16)
         assert 0 <= seen.min() < 0.2 < 0.8 < seen.max() <= 1
 
 
@@ -69,7 +71,7 @@ def test_no_image_is_in_two_parts_of_the_data():
 
 def test_in_shades_of_grey(found):
     text = printed(found, True, force_terminal=True, color_system="truecolor")
-    assert text.count("▀") == 3 * 4 * 16 * 8
+    assert text.count("▀") == 3 * 5 * 16 * 8
     plain = re.sub(r"\x1b\[[\d;]*m", "", text)
     assert max(map(len, plain.splitlines())) <= 100
 
@@ -120,7 +122,7 @@ def test_json(run, prepared, folder):
     facts = json.loads(result.stdout)
     assert facts["divided"] == 200
     assert [t["rows"] for t in facts["trials"]] == [1, 10, 20, 50, 200, 20]
-    assert np.shape(facts["pictures"]) == (3, 4, 8, 8)
+    assert np.shape(facts["pictures"]) == (3, 5, 8, 8)
     assert (folder / "leak.html").exists()
 
 
@@ -177,8 +179,8 @@ def test_the_page_in_a_browser(found, tmp_path):
             assert browser.requests == [page.as_uri()]
             wide = "document.documentElement.scrollWidth <= window.innerWidth"
             assert browser.value(wide)
-            assert browser.value("document.querySelectorAll('.images svg').length") == 12
-            assert browser.value("document.querySelectorAll('.images rect').length") == 12 * 64
+            assert browser.value("document.querySelectorAll('.images svg').length") == 15
+            assert browser.value("document.querySelectorAll('.images rect').length") == 15 * 64
         names = browser.value(
             "Array.from(document.querySelectorAll('svg'), (e) => e.getAttribute('aria-label'))"
         )
