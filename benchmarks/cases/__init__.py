@@ -7,6 +7,7 @@ from benchmarks.cases import (
     computing,
     field,
     growth,
+    leakage,
     masking,
     paillier,
     privacy,
@@ -31,6 +32,7 @@ CASES: tuple[Case, ...] = (
     # BLAS's threads would spin while others are timed, and slow numpy's short products most.
     *(replace(case, blas_threads=1) for case in (*ckks.CASES, *computing.CASES)),
     *privacy.CASES,
+    *(replace(case, blas_threads=1) for case in leakage.CASES),
 )
 
 
