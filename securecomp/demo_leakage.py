@@ -3,6 +3,7 @@
 Ten sites take one step of training a small network together, on the digits of scikit-learn.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,10 @@ from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.drawing import svg
 from securecomp.errors import BackendUnavailableError
+from securecomp.local import secure_sum
 from securecomp.pages import render
+from securecomp.privacy.distributed import plan
+from securecomp.privacy.noise import Change
 from securecomp.statistics.analysis import Plot
 
 Floats = npt.NDArray[np.float64]
@@ -28,7 +32,9 @@ Floats = npt.NDArray[np.float64]
 SITES = 10
 EACH = (1, 2, 5, 20)
 """Images of a site in a step; the last is the one that is shown."""
-_SIDE, _CLASSES, _HIDDEN, _BITS, _STEPS, _SHOWN = 8, 10, 32, 24, 300, 3
+_EPSILON, _DELTA = 8.0, 1e-5
+_CLIP = 6.0  # the longest gradient of an image; longer ones would be shortened
+_SIDE, _CLASSES, _HIDDEN, _BITS, _NOISE_BITS, _STEPS, _SHOWN = 8, 10, 32, 24, 8, 300, 3
 _COLUMNS = (
     "the image at its site",
     "out of its gradient",
@@ -120,7 +126,7 @@ class Leakage:
     def words(self) -> list[str]:
         """Return what was found, in words."""
         found, of = self.divided
-        all_sites = self.trials[-2].leak
+        all_sites = self.trials[len(EACH)].leak
         nearer = np.median(all_sites.members.psnr) - np.median(all_sites.others.psnr)
         return [
             f"Of one image's gradient: {found} of {of} images read off by divisions, with an "
@@ -165,7 +171,7 @@ class Leakage:
         Raises:
             BackendUnavailableError: jinja2 or matplotlib is not installed.
         """
-        trials = [t for t in self.trials if _KNOWN not in t.what]
+        trials = self.trials[: 1 + len(EACH)]
         counts = [float(len(t.leak.rows)) for t in trials]
         series: dict[str, dict[str, Sequence[float]]] = {
             name: {"x": counts, "y": [min(float(np.median(v)), _TOP) for v in values]}
@@ -198,12 +204,12 @@ class Leakage:
 
 
 _TOP = 100.0
-_KNOWN = "are known"
 _READING = (
     "Decibel: how near the median image comes; from 20 on it is found. To others: how near what "
     "was found comes to images that are not in the sum; the difference is the leak. A guess: the "
     "mean of other people's images of the same digit, where searches begin. The attacker knows the "
-    "network and all labels."
+    f"network and all labels. Noised: epsilon {_EPSILON:g}, delta {_DELTA:g} for an image's "
+    "presence in this one step."
 )
 
 
@@ -286,8 +292,11 @@ def _attacked(images: Floats, digits: npt.NDArray[np.int64], entropy: Entropy) -
     assert view is not None  # noqa: S101  (EACH is not empty)
     first = places[places % SITES == 0]
     rest = own(np.setdiff1d(places, first))
-    what = f"the same; nine sites' images {_KNOWN}"
-    trials.append(searched(what, first, view.result.values - rest))
+    trials.append(
+        searched("the same; nine sites' images are known", first, view.result.values - rest)
+    )
+    noised = _noised([own(places[i : i + 1]) for i in range(SITES)], entropy)
+    trials.append(searched(f"{SITES} sites, 1 image each, noised", places[:SITES], noised))
     read = [_divided(network, row, aim) for row, aim in zip(rows, targets, strict=True)]
     errors = np.abs(np.array(read) - rows).max(axis=1)
     seen = view.reading("site 1")
@@ -295,7 +304,7 @@ def _attacked(images: Floats, digits: npt.NDArray[np.int64], entropy: Entropy) -
         (
             rows[i],
             read[i],
-            trials[-2].leak.rows[i],
+            trials[len(EACH)].leak.rows[i],
             means[labels[i]],
             _as_image(view, f"site {i + 1}"),
         )
@@ -317,6 +326,23 @@ def _summed(own: Any, taken: npt.NDArray[np.intp], entropy: Entropy) -> View:
     """Add the sites' gradients securely. No element of an image's gradient passes 1."""
     vectors = {f"site {s + 1}": own(taken[taken % SITES == s]) for s in range(SITES)}
     return server_view(vectors, bound=len(taken) // SITES, bits=_BITS, entropy=entropy)
+
+
+def _noised(gradients: list[Floats], entropy: Entropy) -> Floats:
+    """Return the secure sum of single images' gradients, to which each site adds its noise."""
+    scale = 1 << _NOISE_BITS
+    size = len(gradients[0])
+    # Towards zero, so that no gradient becomes longer.
+    change = Change(size, math.ceil(_CLIP * scale * math.sqrt(size)), _CLIP * scale)
+    made = plan("skellam", [change], _EPSILON, _DELTA, len(gradients))
+    parts = {}
+    for i, gradient in enumerate(gradients):
+        shorter = gradient * min(1.0, _CLIP / float(np.linalg.norm(gradient)))
+        parts[f"site {i + 1}"] = made.add(
+            0, np.trunc(shorter * scale).astype(int).tolist(), entropy
+        )
+    bound = math.ceil(_CLIP * scale) + made.reach(0)
+    return secure_sum(parts, bound=bound, protocol="masking", entropy=entropy).values / scale
 
 
 def _alike(images: Floats, digits: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> Floats:

@@ -33,7 +33,7 @@ def printed(found, colours, **how):
 def test_images_come_out_of_gradients_and_small_sums_and_not_of_large_ones(found):
     assert found.divided == (200, 200)
     assert found.error < 1e-9
-    alone, *sums, colluding = (trial.leak for trial in found.trials)
+    alone, *sums, colluding, noised = (trial.leak for trial in found.trials)
     assert alone.members.recovered == 1
     assert sums[0].members.recovered == 10
     assert sums[-1].members.recovered < 20
@@ -42,6 +42,10 @@ def test_images_come_out_of_gradients_and_small_sums_and_not_of_large_ones(found
     # Who knows the other sites' images gets the one site's, out of the same sum.
     assert len(colluding.rows) == 20
     assert colluding.members.recovered >= 12
+    # With noise the search gets no nearer to who was in the sum than to others.
+    assert len(noised.rows) == 10
+    assert noised.members.recovered == 0
+    assert abs(np.median(noised.members.psnr) - np.median(noised.others.psnr)) < 1
     assert abs(found.correlation) < 2 * found.chance
 
 
@@ -121,7 +125,7 @@ def test_json(run, prepared, folder):
     result = run("demo", "leakage", "--json", "--html", "leak.html")
     facts = json.loads(result.stdout)
     assert facts["divided"] == 200
-    assert [t["rows"] for t in facts["trials"]] == [1, 10, 20, 50, 200, 20]
+    assert [t["rows"] for t in facts["trials"]] == [1, 10, 20, 50, 200, 20, 10]
     assert np.shape(facts["pictures"]) == (3, 5, 8, 8)
     assert (folder / "leak.html").exists()
 
