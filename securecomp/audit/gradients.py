@@ -47,7 +47,8 @@ class Record:
         row: Shape (d,): the row itself, or its direction, of length 1.
         exact: Whether `row` is the row; otherwise it is the row up to its length.
         signed: Whether the direction's sign is known.
-        label: The class's number, if the loss tells it.
+        label: The class's number, if the loss tells it; of a row that is fitted to the last digit
+            it may not.
         residual: Shape (K,), if there is an intercept.
     """
 
@@ -104,13 +105,12 @@ def recover(
 def _direction(weights: Floats, loss: Name, label: int | None, tolerance: float) -> Record:
     """Return the row up to its length: the one direction that all classes' rows have."""
     scaled = weights / np.abs(weights).max()
-    left, sizes, right = np.linalg.svd(scaled, full_matrices=False)
-    residual, row = left[:, 0] * sizes[0], right[0]
+    row = np.linalg.svd(scaled, full_matrices=False)[2][0]
+    residual = scaled @ row
     _check_single(scaled, np.outer(residual, row), tolerance)
     sign = 0.0
     if loss == "softmax" and len(weights) > 2:
-        # The label's residual p - 1 alone is negative.
-        sign = 1.0 if (residual < 0).sum() == 1 else -1.0
+        sign = _softmax_sign(residual)
     elif label is not None and loss == "sigmoid":
         sign = float(np.sign(residual[0])) * (-1 if label == 1 else 1)
     elif label is not None and loss == "softmax":
@@ -119,6 +119,17 @@ def _direction(weights: Floats, loss: Name, label: int | None, tolerance: float)
         residual, row = -residual, -row
     found = _label(residual, loss) if sign else label
     return Record(row, exact=False, signed=bool(sign), label=found, residual=None)
+
+
+def _softmax_sign(residual: Floats) -> float:
+    """Return the sign by which all residuals but the label's are positive; 0 if both do.
+
+    The label's is minus the sum of the others', and of a fitted row rounds to 0 before they do.
+    """
+    above, below = int((residual > 0).sum()), int((residual < 0).sum())
+    if above == below:
+        return 0.0
+    return 1.0 if below <= 1 and above else -1.0
 
 
 def _check_single(gradient: Floats, explained: Floats, tolerance: float) -> None:
@@ -134,7 +145,10 @@ def _check_single(gradient: Floats, explained: Floats, tolerance: float) -> None
 def _label(residual: Floats, loss: Name) -> int | None:
     if loss == "sigmoid":
         return int(residual[0] < 0)
-    return int(np.argmin(residual)) if loss == "softmax" else None
+    if loss == "squared":
+        return None
+    least = np.flatnonzero(residual == residual.min())
+    return int(least[0]) if len(least) == 1 else None  # several have rounded to 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
