@@ -104,7 +104,7 @@ def leakage(html: Path | None, as_json: bool) -> None:
             click.echo(json.dumps(found.facts()))
             return
         screen = console()
-        for part in found.parts(shades(screen)):
+        for part in found.parts(shades(screen), screen.width):
             screen.print(part)
     if html is not None:
         click.echo(f"{html}: open it in a browser")

@@ -4,7 +4,7 @@ Ten sites take one step of training a small network together, on the digits of s
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,23 +137,20 @@ class Leakage:
             f"{self.correlation:+.3f}; by chance alone up to {self.chance:.3f}.",
         ]
 
-    def parts(self, colours: bool) -> Iterator[Any]:
-        """Yield what to print, 100 columns wide.
+    def parts(self, colours: bool, width: int = 100) -> Iterator[Any]:
+        """Yield what to print.
 
         Args:
             colours: Draw in shades of grey; otherwise with plain characters.
+            width: Of the screen, in characters.
         """
-        sketch = _blocks if colours else _characters
-        shown = Table(box=None, padding=(0, 3, 1, 0))
-        for name in _COLUMNS:
-            shown.add_column(name, width=2 * _SIDE)
-        for images in self.pictures:
-            shown.add_row(*map(sketch, images))
         yield Text(
             f"{SITES} sites, {EACH[-1]} images each, a network of {self.parameters:,} parameters",
             style="bold",
         )
-        yield shown
+        beside = max(1, (width + _GAP) // (2 * _SIDE + _GAP))  # pictures in a line
+        for start in range(0, len(_COLUMNS), beside):
+            yield self._drawn(slice(start, start + beside), _blocks if colours else _characters)
         yield from map(Text, self.words())
         yield Text()
         table = Table(title="Searching in sums", title_justify="left", title_style="bold")
@@ -164,6 +161,14 @@ class Leakage:
         yield table
         yield Text(_READING)
         yield from map(Text, _WHY)
+
+    def _drawn(self, columns: slice, sketch: Callable[[Floats], Text]) -> Table:
+        shown = Table(box=None, padding=(0, _GAP, 1, 0), pad_edge=False)
+        for name in _COLUMNS[columns]:
+            shown.add_column(name, width=2 * _SIDE)
+        for images in self.pictures:
+            shown.add_row(*map(sketch, images[columns]))
+        return shown
 
     def page(self) -> str:
         """Return the demonstration as a self-contained page.
@@ -204,6 +209,7 @@ class Leakage:
 
 
 _TOP = 100.0
+_GAP = 3
 _READING = (
     "Decibel: how near the median image comes; from 20 on it is found. To others: how near what "
     "was found comes to images that are not in the sum; the difference is the leak. A guess: the "

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -149,8 +150,8 @@ def attribute_inference(
 
     Args:
         model: A fitted classifier with probabilities; `Answers` makes it tell less.
-        members: The rows that it was trained on, or some of them: numbers, (n, d), or a pandas
-            frame of numbers.
+        members: The rows that it was trained on, or some of them: numbers, (n, d), or a frame
+            of pandas or polars.
         member_labels: Shape (n,).
         holdout: Rows of the same population that it has not seen. Every second one is attacked,
             the others are the attacker's own data.
@@ -252,9 +253,11 @@ class _Asked:
     floor: float = 0.0
 
     def answer(self, rows: Floats) -> Floats:
-        frame = hasattr(self.like, "columns")
-        asked = type(self.like)(rows, columns=self.like.columns) if frame else rows
-        return probabilities(self.model, asked)
+        if not hasattr(self.like, "columns"):
+            return probabilities(self.model, rows)
+        library = nw.from_native(self.like).implementation
+        columns = dict(zip(self.like.columns, rows.T, strict=True))
+        return probabilities(self.model, nw.from_dict(columns, backend=library).to_native())
 
     def learn_errors(self, rows: Floats, labels: Places) -> None:
         """Learn how often the answers are wrong: a label with a score of 0 is not impossible."""

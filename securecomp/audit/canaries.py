@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.integrate import quad
 from scipy.stats import kstest, skewnorm
 
-from securecomp.audit.draws import below
+from securecomp.audit.draws import below, uniforms
 from securecomp.audit.leak import Leak, Rate, grid
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
@@ -81,9 +81,17 @@ class Space:
         return self.format.format(secret)
 
     def draw(self, count: int, entropy: Entropy = entropy_.system) -> list[str]:
-        """Draw secrets, all equally likely, each once if there are enough."""
+        """Draw different secrets, all equally likely.
+
+        Raises:
+            ParameterError: There are not so many.
+        """
         if not 1 <= count <= self.size:
             raise ParameterError(f"{count} secrets of a space of {self.size}")
+        if 2 * count > self.size:  # most draws would be of secrets that are there already
+            secrets = list(self.all())
+            order = np.argsort(uniforms((self.size,), entropy), kind="stable")
+            return [secrets[i] for i in order[:count]]
         found: dict[str, None] = {}
         while len(found) < count:
             places = below(len(self.symbols), (count - len(found), self.length), entropy)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
@@ -112,9 +113,12 @@ def test_a_published_answer_gives_the_attribute_away_of_anybody(linear):
     assert "of anybody whose answer is seen" in " ".join(str(leak).split())
 
 
-def test_frames_and_names(forest):
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_frames_and_names(forest, library):
     names = ["age", "b", "c", "d", "e", "carrier"]
-    members, others = (pd.DataFrame(rows, columns=names) for rows in (MEMBERS[0], OTHERS[0]))
+    members, others = (
+        library.DataFrame(dict(zip(names, rows.T, strict=True))) for rows in (MEMBERS[0], OTHERS[0])
+    )
     model = RandomForestClassifier(30, random_state=0).fit(members, MEMBERS[1])
     named = attribute_inference(model, members, MEMBERS[1], others, OTHERS[1], "carrier")
     plain = attribute_inference(forest, *MEMBERS, *OTHERS, 5)

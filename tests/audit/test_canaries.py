@@ -222,6 +222,10 @@ def test_drawn_secrets():
     assert len(many) == 9
     assert max(many.values()) < 60
     assert space.draw(4, Replay(1)) == space.draw(4, Replay(1))
+    # Of most of a space: as likely as well, and without end it would not be.
+    most = Counter(s for seed in range(200) for s in space.draw(8, Replay(seed)))
+    assert min(most.values()) > 200 * 8 / 9 - 30
+    assert len(set(Space("{}", length=5).draw(100_000, Replay(0)))) == 100_000
 
 
 def test_no_secret_is_in_what_is_printed(leak):

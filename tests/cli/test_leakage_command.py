@@ -92,6 +92,19 @@ def test_in_characters(found):
     assert all(line.isascii() for line in pictures)
 
 
+@pytest.mark.parametrize("width", [30, 40, 79, 80, 94, 95, 200])
+@pytest.mark.parametrize("colours", [True, False])
+def test_on_screens_of_any_width_pictures_stay_whole(found, width, colours):
+    screen = Console(file=io.StringIO(), width=width, highlight=False)
+    for part in found.parts(colours, width):
+        screen.print(part)
+    text = screen.file.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    if colours:
+        assert text.count("▀" * 16) == 3 * 5 * 8
+    assert "…" not in text.split("Of one image")[0]
+
+
 @pytest.mark.parametrize(
     ("how", "good"),
     [
