@@ -91,7 +91,9 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
 
 def shades(screen: "Console") -> bool:
     """Whether a console can show shades of grey in half blocks."""
-    if not screen.is_terminal or screen.color_system not in ("256", "truecolor"):
+    if not screen.is_terminal or screen.no_color:
+        return False
+    if screen.color_system not in ("256", "truecolor"):
         return False
     return screen.encoding.lower().replace("-", "") == "utf8"
 

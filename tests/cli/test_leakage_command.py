@@ -111,6 +111,7 @@ def test_on_screens_of_any_width_pictures_stay_whole(found, width, colours):
         ({"force_terminal": True, "color_system": "truecolor"}, True),
         ({"force_terminal": True, "color_system": "256"}, True),
         ({"force_terminal": True, "color_system": "standard"}, False),
+        ({"force_terminal": True, "color_system": "truecolor", "no_color": True}, False),
         ({"force_terminal": True, "color_system": None}, False),
         ({"force_terminal": False, "color_system": "truecolor"}, False),
     ],
