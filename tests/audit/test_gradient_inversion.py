@@ -208,3 +208,8 @@ def test_rows_that_are_fitted_are_counted_and_not_recovered():
 def test_rows_that_do_not_fit(rows, targets, message):
     with pytest.raises(ParameterError, match=message):
         gradient_inversion([1.0, 2.0], 0.0, rows, targets, loss="sigmoid")
+
+
+def test_several_targets_are_refused():
+    with pytest.raises(ParameterError, match="one row of weights for one target, not 2"):
+        gradient_inversion(np.ones((2, 3)), np.ones(2), np.eye(3), [1.0, 2, 3], loss="squared")
