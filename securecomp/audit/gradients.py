@@ -63,7 +63,7 @@ def recover(
     weights: npt.ArrayLike,
     intercept: npt.ArrayLike | None = None,
     *,
-    loss: Name = "softmax",
+    loss: Name | None = None,
     label: int | None = None,
     tolerance: float = _TOLERANCE,
 ) -> Record:
@@ -73,19 +73,16 @@ def recover(
         weights: Gradient by the weights, shape (K, d), or (d,) of two classes.
         intercept: Gradient by the intercepts, shape (K,); None if the model has none.
         loss: "sigmoid", "softmax" or "squared"; for a hidden layer "squared", which tells no label.
+            By default sigmoid of one row of weights, softmax of several.
         label: The row's class, if it is known; it settles the sign where there is no intercept.
         tolerance: How far the gradient may be from one row's, relative to its size.
 
     Raises:
         ParameterError: Wrong shapes, NaN, a gradient of zero, or one of several rows.
     """
-    Loss(loss)
     by_weights = finite(np.atleast_2d(np.asarray(weights)), "the gradient by the weights", 2)
     classes = len(by_weights)
-    if loss == "sigmoid" and classes != 1:
-        raise ParameterError(f"a sigmoid has one row of weights, not {classes}")
-    if loss == "softmax" and classes < 2:
-        raise ParameterError("a softmax has a row of weights for each of at least 2 classes")
+    loss = _chosen(loss, classes)
     if np.abs(by_weights).max() < _ZERO and intercept is None:
         raise ParameterError(_ZERO_GRADIENT)
     if intercept is None:
@@ -100,6 +97,17 @@ def recover(
     row = scaled @ (by_weights / largest) / (scaled @ scaled)
     _check_single(by_weights / largest, np.outer(scaled, row), tolerance)
     return Record(row, exact=True, signed=True, label=_label(residual, loss), residual=residual)
+
+
+def _chosen(loss: Name | None, rows: int) -> Name:
+    """Return the loss, by the number of rows of weights if it is not said."""
+    if loss is None:
+        return "sigmoid" if rows == 1 else "softmax"
+    if loss == "sigmoid" and rows != 1:
+        raise ParameterError(f"a sigmoid has one row of weights, not {rows}")
+    if loss == "softmax" and rows < 2:
+        raise ParameterError("a softmax has a row of weights for each of at least 2 classes")
+    return Loss(loss).name
 
 
 def _direction(weights: Floats, loss: Name, label: int | None, tolerance: float) -> Record:
@@ -213,7 +221,7 @@ def gradient_inversion(
     rows: npt.ArrayLike,
     targets: npt.ArrayLike,
     *,
-    loss: Name = "softmax",
+    loss: Name | None = None,
 ) -> GradientLeak:
     """Compute each row's gradient, recover the row from it alone, and compare.
 
@@ -229,6 +237,7 @@ def gradient_inversion(
     """
     matrix = finite(np.atleast_2d(np.asarray(weights)), "weights", 2)
     offsets = finite(np.atleast_1d(np.asarray(intercept)), "the intercept", 1)
+    loss = _chosen(loss, len(matrix))
     data = finite(rows, "rows", 2)
     wanted = one_each(targets, len(data), "targets")
     if len(data) < 2 or matrix.shape[1] != data.shape[1] or len(offsets) != len(matrix):

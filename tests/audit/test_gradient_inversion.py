@@ -180,6 +180,12 @@ def test_a_fitted_model_gives_every_record_away(two):
     assert leak.to_json()["exact"]["low"] == pytest.approx(0.025 ** (1 / 200))
 
 
+def test_the_loss_follows_from_the_weights():
+    assert recover([[1.0, 2.0]], [0.5]).label == 0
+    assert recover([[1.0, 2.0], [-1.0, -2.0]], [0.5, -0.5]).label == 1
+    assert gradient_inversion([1.0, 2.0], 0.0, np.eye(2), [0, 1]).loss == "sigmoid"
+
+
 def test_linear_regression_tells_rows_but_no_targets():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(20, 3))
