@@ -107,9 +107,15 @@ def probabilities(model: Any, rows: Any) -> Floats:
     """Return a model's probabilities, shape (n, classes).
 
     Raises:
-        ParameterError: Not of this shape, or NaN.
+        ParameterError: Not of this shape, or NaN, or the model does not take the rows.
     """
-    found = np.asarray(model.predict_proba(rows), np.float64)
+    try:
+        found = np.asarray(model.predict_proba(rows), np.float64)
+    except (TypeError, ValueError) as error:
+        reason = str(error).split("\n")[0]
+        raise ParameterError(
+            f"{type(model).__name__}: does not take these rows: {reason}"
+        ) from None
     if found.shape != (len(rows), len(classes(model))):
         raise ParameterError(
             f"{type(model).__name__}: probabilities of shape {found.shape} for {len(rows)} rows "

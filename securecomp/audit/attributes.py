@@ -217,7 +217,8 @@ def _column(rows: Any, attribute: str | int) -> int:
             raise ParameterError(f"no attribute {attribute!r} in the rows: {listed}")
         return names.index(attribute)
     width = np.shape(rows)[1] if np.ndim(rows) == 2 else 0
-    if isinstance(attribute, bool) or not 0 <= attribute < width:
+    whole = isinstance(attribute, int | np.integer) and not isinstance(attribute, bool)
+    if not whole or not 0 <= attribute < width:
         raise ParameterError(f"no attribute {attribute!r} in the rows, which have {width} columns")
     return int(attribute)
 
@@ -295,6 +296,8 @@ def _imputer(imputer: Any, rows: Floats, labels: Places, column: int) -> Any:
         raise BackendUnavailableError(
             "imputation needs scikit-learn: pip install 'securecomp[federated]'"
         ) from None
+    if imputer is not None and (isinstance(imputer, type) or not hasattr(imputer, "get_params")):
+        raise ParameterError(f"the imputer is a scikit-learn classifier, not {imputer!r}")
     chosen = (
         make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         if imputer is None

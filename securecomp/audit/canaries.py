@@ -56,6 +56,10 @@ class Space:
     length: int = 6
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.format, str) and isinstance(self.symbols, str)):
+            raise ParameterError("the format and the symbols are text")
+        if isinstance(self.length, bool) or not isinstance(self.length, int):
+            raise ParameterError(f"a secret's length is an integer, not {self.length!r}")
         if self.format.count("{}") != 1 or self.format.count("{") != 1:
             raise ParameterError(f"a format has one {{}} for the secret, not {self.format!r}")
         if len(self.symbols) < 2 or len(set(self.symbols)) < len(self.symbols):
@@ -230,6 +234,10 @@ def canary_exposure(
         ParameterError: No canaries, secrets of another form, a space too large to rank, scores
             that are not finite or all equal.
     """
+    if isinstance(canaries, str):
+        raise ParameterError("canaries are several secrets, not one text")
+    if any(isinstance(n, bool) or n != int(n) or n < 0 for n in times):
+        raise ParameterError("times are whole numbers from 0 on")
     if not canaries or (times and len(times) != len(canaries)):
         raise ParameterError(f"{len(canaries)} canaries and {len(times)} counts do not go together")
     own = _scores(score, [space.text(secret) for secret in canaries])
@@ -270,7 +278,11 @@ def _scores(score: Score, texts: Sequence[str]) -> Floats:
     parts = []
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
-        part = np.asarray(score(batch), np.float64)
+        scored = score(batch)
+        try:
+            part = np.asarray(scored, np.float64)
+        except (TypeError, ValueError):
+            raise ParameterError("the scores are not numbers, one a text") from None
         if part.shape != (len(batch),):
             raise ParameterError(f"scores of shape {part.shape} for {len(batch)} texts")
         if not np.isfinite(part).all():

@@ -80,14 +80,16 @@ def recover(
     Raises:
         ParameterError: Wrong shapes, NaN, a gradient of zero, or one of several rows.
     """
-    by_weights = finite(np.atleast_2d(np.asarray(weights)), "the gradient by the weights", 2)
+    by_weights = finite(weights, "the gradient by the weights", 2, widen=True)
     classes = len(by_weights)
     loss = _chosen(loss, classes)
+    if label is not None and not 0 <= label < max(classes, 2):
+        raise ParameterError(f"the label is a class's number below {max(classes, 2)}, not {label}")
     if np.abs(by_weights).max() < _ZERO and intercept is None:
         raise ParameterError(_ZERO_GRADIENT)
     if intercept is None:
         return _direction(by_weights, loss, label, tolerance)
-    residual = finite(np.atleast_1d(np.asarray(intercept)), "the gradient by the intercepts", 1)
+    residual = finite(intercept, "the gradient by the intercepts", 1, widen=True)
     if len(residual) != classes:
         raise ParameterError(f"{len(residual)} intercepts for {classes} rows of weights")
     largest = np.abs(residual).max()
@@ -235,8 +237,8 @@ def gradient_inversion(
     Raises:
         ParameterError: Wrong shapes, NaN, classes beyond the weights.
     """
-    matrix = finite(np.atleast_2d(np.asarray(weights)), "weights", 2)
-    offsets = finite(np.atleast_1d(np.asarray(intercept)), "the intercept", 1)
+    matrix = finite(weights, "weights", 2, widen=True)
+    offsets = finite(intercept, "the intercept", 1, widen=True)
     loss = _chosen(loss, len(matrix))
     data = finite(rows, "rows", 2)
     wanted = one_each(targets, len(data), "targets")

@@ -74,7 +74,16 @@ class Network:
         entropy: Entropy = entropy_.system,
         spread: float = 0.5,
     ) -> "Network":
-        """Draw all parameters uniformly from -spread to spread (Zhu et al. take 0.5)."""
+        """Draw all parameters uniformly from -spread to spread (Zhu et al. take 0.5).
+
+        Raises:
+            ParameterError: No features, no hidden units, or a single class.
+        """
+        if min(features, hidden) < 1 or classes < 2:
+            raise ParameterError(
+                "a network has at least one feature, one hidden unit and two classes, not "
+                f"{features}, {hidden} and {classes}"
+            )
         shapes = ((hidden, features), (hidden,), (classes, hidden), (classes,))
         return cls(*(spread * (2 * uniforms(shape, entropy) - 1) for shape in shapes))
 

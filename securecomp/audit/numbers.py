@@ -10,14 +10,16 @@ from securecomp.errors import ParameterError
 Floats = npt.NDArray[np.float64]
 
 
-def finite(values: Any, what: str, dimensions: int) -> Floats:
-    """Return numbers as float64.
+def finite(values: Any, what: str, dimensions: int, *, widen: bool = False) -> Floats:
+    """Return numbers as float64; with `widen`, a vector as one row, and a number as a vector.
 
     Raises:
         ParameterError: Not numbers, another number of dimensions, empty, NaN or infinite.
     """
     try:
-        array = np.asarray(values, np.float64)
+        if np.iscomplexobj(values):
+            raise TypeError
+        array = np.array(values, np.float64, ndmin=dimensions if widen else 0)
     except (TypeError, ValueError):
         raise ParameterError(f"{what}: not numbers; encode categories as numbers first") from None
     if array.ndim != dimensions or not array.size:

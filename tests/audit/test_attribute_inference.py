@@ -178,6 +178,13 @@ def with_column(rows, values):
         (changed(holdout=OTHERS[0][:0], holdout_labels=[]), "no holdout"),
         (changed(attribute=6), "no attribute 6 in the rows, which have 6 columns"),
         (changed(attribute=-1), "no attribute -1"),
+        (changed(attribute=2.5), "no attribute 2.5"),
+        (changed(attribute=None), "no attribute None"),
+        (changed(imputer=GaussianNB), "the imputer is a scikit-learn classifier, not"),
+        (
+            changed(members=MEMBERS[0][:, 1:], holdout=OTHERS[0][:, 1:], attribute=4),
+            "LogisticRegression: does not take these rows: X has 5 features",
+        ),
         (changed(attribute="carrier"), "the rows have no names; give its number"),
         (changed(holdout=with_column(OTHERS[0], 1)), "5 has one value only in the holdout"),
         (changed(attribute=0), "0 has 1000 values; take an attribute of at most 100"),

@@ -243,6 +243,8 @@ def test_no_secret_is_in_what_is_printed(leak):
         ({"symbols": "1"}, "at least two, each once"),
         ({"symbols": "112"}, "at least two, each once"),
         ({"length": 0}, "at least one place"),
+        ({"length": 2.5}, "length is an integer, not 2.5"),
+        ({"format": 5}, "are text"),
     ],
 )
 def test_spaces_that_are_none(facts, message):
@@ -254,6 +256,10 @@ def test_spaces_that_are_none(facts, message):
     ("how", "message"),
     [
         ({"canaries": []}, "0 canaries and 0 counts"),
+        ({"canaries": "1234"}, "several secrets, not one text"),
+        ({"times": [1, -1]}, "times are whole numbers from 0 on"),
+        ({"times": [1, 0.5]}, "times are whole numbers from 0 on"),
+        ({"score": lambda texts: ["?"] * len(texts)}, "the scores are not numbers"),
         ({"times": [1]}, "2 canaries and 1 counts"),
         ({"canaries": ["12345"]}, "a secret has 4 of the symbols"),
         ({"canaries": ["12x4"]}, "a secret has 4 of the symbols"),

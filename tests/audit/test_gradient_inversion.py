@@ -155,6 +155,8 @@ def test_the_first_layer_of_a_network_gives_its_input():
         ([[1, 2]], [np.inf], "sigmoid", "element 1 is NaN or infinite"),
         ([["a", "b"]], [1], "sigmoid", "not numbers"),
         (np.empty((1, 0)), [1], "sigmoid", "not empty"),
+        ([[1, 2], [3]], [1], None, "not numbers"),
+        (np.ones((1, 2)) * 1j, [1], None, "not numbers"),
         (np.ones((1, 3)), np.ones(1), "hinge", "a loss is one of"),
     ],
 )
@@ -178,6 +180,11 @@ def test_a_fitted_model_gives_every_record_away(two):
     assert "100.0% (98.2% to 100.0%)" in str(leak)
     assert "the attacker knew: one row's gradient" in str(leak)
     assert leak.to_json()["exact"]["low"] == pytest.approx(0.025 ** (1 / 200))
+
+
+def test_a_label_that_is_none():
+    with pytest.raises(ParameterError, match="a class's number below 2, not 7"):
+        recover([[1.0, 2.0], [-1.0, -2.0]], label=7)
 
 
 def test_the_loss_follows_from_the_weights():

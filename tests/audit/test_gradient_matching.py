@@ -202,3 +202,5 @@ def test_bounds_that_leave_no_room(network):
 def test_parameters_that_are_no_network():
     with pytest.raises(ParameterError, match="not those of two dense layers"):
         Network(np.ones((4, 3)), np.ones(4), np.ones((2, 5)), np.ones(2))
+    with pytest.raises(ParameterError, match="not 0, 4 and 2"):
+        Network.draw(0, 4, 2)
