@@ -4,6 +4,7 @@ Nothing heavy is imported before a command needs it, so that `--help` answers at
 """
 
 import json
+from pathlib import Path
 
 import click
 
@@ -15,7 +16,7 @@ from securecomp.cli_codebook import codebook
 from securecomp.cli_paillier import paillier
 from securecomp.cli_privacy import budget, dial
 from securecomp.cli_stats import stats
-from securecomp.console import console, plain_errors, status
+from securecomp.console import check_page, console, plain_errors, shades, status
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -76,6 +77,37 @@ def inference(protect_model: bool, as_json: bool) -> None:
         screen = console()
         for part in found.parts():
             screen.print(part)
+
+
+@demo.command()
+@click.option(
+    "--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page with the pictures.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def leakage(html: Path | None, as_json: bool) -> None:
+    """Take images out of gradients, and out of sums of them: why sums are masked."""
+    with plain_errors():
+        from securecomp import demo_leakage
+        from securecomp.disk import check_output, write_output
+
+        if html is not None:
+            check_page(html)
+            check_output(html, [])
+        with status("training and attacking"):
+            found = demo_leakage.run()
+        if html is not None:
+            write_output(html, found.page().encode(), [])
+        if as_json:
+            click.echo(json.dumps(found.facts()))
+            return
+        screen = console()
+        for part in found.parts(shades(screen), screen.width):
+            screen.print(part)
+    if html is not None:
+        click.echo(f"{html}: open it in a browser")
 
 
 if __name__ == "__main__":

@@ -91,6 +91,15 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
         yield update
 
 
+def shades(screen: "Console") -> bool:
+    """Whether a console can show shades of grey in half blocks."""
+    if not screen.is_terminal or screen.no_color:
+        return False
+    if screen.color_system not in ("256", "truecolor"):
+        return False
+    return screen.encoding.lower().replace("-", "") == "utf8"
+
+
 def console() -> "Console":
     """Return where tables go."""
     from rich.console import Console

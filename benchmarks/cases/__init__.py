@@ -8,6 +8,7 @@ from benchmarks.cases import (
     computing,
     field,
     growth,
+    leakage,
     masking,
     paillier,
     privacy,
@@ -34,7 +35,7 @@ CASES: tuple[Case, ...] = (
     *(replace(case, blas_threads=1) for case in (*ckks.CASES, *computing.CASES)),
     *privacy.CASES,
     *audits.CASES,
-    *(replace(case, blas_threads=1) for case in training.CASES),
+    *(replace(case, blas_threads=1) for case in (*training.CASES, *leakage.CASES)),
 )
 
 

@@ -58,7 +58,7 @@ class Plot:
             an estimate; steps and line: {"x", "y"}, optionally "low" and "high"; bars: {"from",
             "to", "count"}, a count that is not shown NaN.
         reference: A value to mark: 1 for ratios.
-        logarithmic: Whether the axis of the estimates is logarithmic.
+        logarithmic: Whether the axis of the estimates is logarithmic; of a line, both axes.
     """
 
     kind: Literal["forest", "steps", "bars", "line"]

@@ -1,0 +1,87 @@
+"""Attacks: rows searched for by their gradient, and all texts of a format ranked."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from securecomp.audit.canaries import CanaryLeak, Space, canary_exposure
+from securecomp.audit.matching import MatchingLeak, gradient_matching
+from securecomp.audit.network import Network
+from securecomp.overhead.job import Case, Job, WrongResultError
+
+ROWS = (1, 10)
+TEXTS = 6
+_FEATURES, _HIDDEN, _CLASSES = 64, 32, 10
+
+
+def matching(rows: int) -> Job:
+    """Search for so many rows of noise, of which nothing is known but that they are from 0 to 1."""
+    rng = np.random.default_rng(0)
+    network = Network.draw(_FEATURES, _HIDDEN, _CLASSES, rng.bytes)
+    data, others = rng.random((2, rows, _FEATURES))
+    targets = np.eye(_CLASSES)[np.arange(rows) % _CLASSES]
+
+    def check(_: Any, found: MatchingLeak) -> float:
+        if found.members.recovered < rows:
+            raise WrongResultError(f"{found.members.recovered} of {rows} rows came out")
+        return float(np.abs(found.rows - data).max())
+
+    return Job(
+        sizes={"rows": rows, "elements": data.size},
+        plain=lambda: network.gradient(data, targets),
+        secure=lambda _: gradient_matching(network, data, targets, others, entropy=rng.bytes),
+        check=check,
+        note="Plaintext: the gradient that is attacked. The error is the largest of a number.",
+    )
+
+
+def ranking(places: int) -> Job:
+    """Rank all secrets of so many digits under scores that take no time."""
+    space = Space("{}", length=places)
+    scores = np.random.default_rng(0).normal(size=space.size)
+    secrets = [f"{i:0{places}}" for i in range(8)]
+
+    def score(texts: Any) -> Any:
+        return scores[[int(text) for text in texts]]
+
+    def check(expected: Any, found: CanaryLeak) -> float:
+        error = float(np.abs(np.array(found.exposures) - expected).max())
+        if error > 1e-9:
+            raise WrongResultError(f"exposures are {error:.3g} bits off")
+        return error
+
+    def plainly() -> Any:
+        ranks = [(scores <= scores[i]).sum() for i in range(8)]
+        return math.log2(space.size) - np.log2(ranks)
+
+    return Job(
+        sizes={"texts": space.size},
+        plain=plainly,
+        secure=lambda _: canary_exposure(score, space, secrets),
+        check=check,
+        note="Plaintext: the ranks by numpy, without making a text.",
+    )
+
+
+CASES = (
+    *(
+        Case(
+            f"leakage/matching/{rows}",
+            f"Gradient matching, {rows} rows of {_FEATURES} numbers",
+            matching,
+            size=rows,
+            quick=1,
+            tiny=1,
+        )
+        for rows in ROWS
+    ),
+    Case(
+        "leakage/exposure",
+        f"Exposure of canaries among 10^{TEXTS} texts",
+        ranking,
+        size=TEXTS,
+        quick=4,
+        tiny=3,
+    ),
+)

@@ -1,0 +1,141 @@
+"""What a model answers: probabilities, or less."""
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.errors import ParameterError
+
+Floats = npt.NDArray[np.float64]
+Form = Literal["probabilities", "rounded", "top", "labels"]
+FORMS: tuple[Form, ...] = ("probabilities", "rounded", "top", "labels")
+
+
+class Answers:
+    """A fitted classifier that tells less, for attacks to try: one argument before the model.
+
+    What it buys: attacks that follow small differences of scores (inversion, matching an answer,
+    membership by the loss) lose what they follow, and need more questions or fail. What it does not
+    buy: a label alone is enough to tell members from others by how far a row can be changed before
+    the label flips (Choquette-Choo et al., ICML 2021), to extract a model (Tramèr et al., USENIX
+    Security 2016), and to infer an attribute that the label depends on. Fewer digits are no
+    guarantee; noise in training is.
+
+    Attributes:
+        classes_: The model's.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        form: Form = "probabilities",
+        *,
+        decimals: int | None = None,
+        k: int | None = None,
+    ) -> None:
+        """Choose what is told.
+
+        Args:
+            model: Fitted, with `predict_proba` and `classes_`.
+            form: "probabilities"; "rounded" to so many `decimals`; "top": those of the `k`
+                likeliest classes, others 0; "labels": 1 for the label, others 0.
+            decimals: For "rounded", from 0 to 15.
+            k: For "top", from 1 to the number of classes.
+
+        Raises:
+            ParameterError: A model without probabilities, or a form without its number.
+        """
+        self.classes_ = classes(model)
+        if form not in FORMS:
+            raise ParameterError(f"a form is one of {', '.join(FORMS)}, not {form!r}")
+        if (decimals is not None) != (form == "rounded") or (k is not None) != (form == "top"):
+            raise ParameterError('"rounded" takes decimals, "top" takes k, and no other form does')
+        if decimals is not None and not _whole(decimals, 0, 15):
+            raise ParameterError(f"decimals are from 0 to 15, not {decimals!r}")
+        if k is not None and not _whole(k, 1, len(self.classes_)):
+            raise ParameterError(f"k is from 1 to {len(self.classes_)} classes, not {k!r}")
+        self.model, self.form, self.decimals, self.k = model, form, decimals, k
+
+    def predict(self, rows: Any) -> npt.NDArray[Any]:
+        """Return the labels, which every form gives."""
+        return np.asarray(self.model.predict(rows))
+
+    def predict_proba(self, rows: Any) -> Floats:
+        """Return what can be made of the answers, shape (n, classes); rows need not sum to 1."""
+        if self.form == "labels":
+            return np.asarray(self.predict(rows)[:, None] == self.classes_, np.float64)
+        scores = probabilities(self.model, rows)
+        if self.form == "rounded":
+            return np.round(scores, self.decimals or 0)
+        if self.form == "top":
+            # The first of equal ones, as argmax has it.
+            ranks = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1, kind="stable")
+            return np.where(ranks < (self.k or 0), scores, 0.0)
+        return scores
+
+    def __str__(self) -> str:
+        if self.form == "rounded":
+            return f"rounded to {self.decimals} decimals"
+        return f"top {self.k} of {len(self.classes_)}" if self.form == "top" else self.form
+
+
+def _whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def classes(model: Any) -> npt.NDArray[Any]:
+    """Return a classifier's labels.
+
+    Raises:
+        ParameterError: No probabilities, not fitted, or a single class.
+    """
+    if not callable(getattr(model, "predict_proba", None)):
+        raise ParameterError(
+            f"a {type(model).__name__} has no probabilities (predict_proba); calibrate it, for "
+            "example with sklearn.calibration.CalibratedClassifierCV"
+        )
+    found = np.asarray(getattr(model, "classes_", ()))
+    if found.ndim != 1 or len(found) < 2:
+        raise ParameterError(
+            f"this {type(model).__name__} has no two classes (classes_); fit it to at least two"
+        )
+    return found
+
+
+def probabilities(model: Any, rows: Any) -> Floats:
+    """Return a model's probabilities, shape (n, classes).
+
+    Raises:
+        ParameterError: Not of this shape, or NaN, or the model does not take the rows.
+    """
+    try:
+        found = np.asarray(model.predict_proba(rows), np.float64)
+    except (TypeError, ValueError) as error:
+        reason = str(error).split("\n")[0]
+        raise ParameterError(
+            f"{type(model).__name__}: does not take these rows: {reason}"
+        ) from None
+    if found.shape != (len(rows), len(classes(model))):
+        raise ParameterError(
+            f"{type(model).__name__}: probabilities of shape {found.shape} for {len(rows)} rows "
+            f"and {len(classes(model))} classes"
+        )
+    if not np.isfinite(found).all():
+        raise ParameterError(f"{type(model).__name__}: a probability is NaN or infinite")
+    return found
+
+
+def places(model: Any, labels: npt.NDArray[Any], what: str) -> npt.NDArray[np.intp]:
+    """Return the column of each label.
+
+    Raises:
+        ParameterError: A label that is none of the model's classes.
+    """
+    same = labels[:, None] == classes(model)
+    unknown = np.flatnonzero(~same.any(axis=1))
+    if len(unknown):
+        raise ParameterError(
+            f"{what}: the label of row {unknown[0] + 1} is none of the model's classes"
+        )
+    return np.asarray(np.argmax(same, axis=1), np.intp)

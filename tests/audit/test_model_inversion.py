@@ -1,0 +1,102 @@
+"""What classes look like comes out of probabilities; less is told by less."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression, Perceptron
+
+from securecomp.audit.answers import Answers
+from securecomp.audit.inversion import compared, invert, model_inversion
+from securecomp.errors import ParameterError
+
+IMAGES, DIGITS = load_digits(return_X_y=True)
+IMAGES = IMAGES / 16
+
+
+@pytest.fixture(scope="module")
+def model():
+    return LogisticRegression(max_iter=1000).fit(IMAGES, DIGITS)
+
+
+def test_all_digits_are_recognised(model):
+    leak = model_inversion(model, IMAGES, DIGITS, steps=10)
+    assert leak.hits.hits == 10
+    assert min(leak.resemblance) > 0.6
+    assert all(one.score > 0.7 for one in leak.found)
+    assert "classes recognised      100.0% (69.2% to 100.0%)" in str(leak)
+    assert "no record of the data" in " ".join(str(leak).split())
+    json.dumps(leak.to_json(), allow_nan=False)
+
+
+def test_the_search_agrees_with_the_exact_slope():
+    """Of two classes and no pull, the row goes to the corner that the weights point to."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(200, 5))
+    model = LogisticRegression().fit(rows, rows @ [1, -1, 1, -1, 0.5] > 0.25)
+    found = invert(model, True, np.full(5, 0.5), pull=0.0, steps=200)
+    assert found.row == pytest.approx((model.coef_[0] > 0).astype(float), abs=1e-6)
+    drawn_back = invert(model, True, np.full(5, 0.5), pull=1e6)
+    assert drawn_back.row == pytest.approx(np.full(5, 0.5), abs=1e-3)
+
+
+def test_it_asks_only_for_answers(model):
+    asked = []
+
+    class Watched:
+        classes_ = model.classes_
+
+        def predict_proba(self, rows):
+            asked.append(len(rows))
+            assert 0 <= np.min(rows) <= np.max(rows) <= 1
+            return model.predict_proba(rows)
+
+    found = invert(Watched(), 3, IMAGES.mean(axis=0), steps=3)
+    assert found.questions == sum(asked) - 1
+
+
+def test_what_less_than_probabilities_buys_and_what_not(model):
+    """Rounding stops who asks closely, and not who asks further apart; labels stop this attack."""
+    rounded = Answers(model, "rounded", decimals=2)
+    forms = {
+        "probabilities": (Answers(model), 0.05),
+        "rounded, closely": (rounded, 0.002),
+        "rounded, apart": (rounded, 0.2),
+        "labels": (Answers(model, "labels"), 0.05),
+    }
+    leaks = {
+        name: model_inversion(form, IMAGES, DIGITS, reach=reach, steps=10)
+        for name, (form, reach) in forms.items()
+    }
+    hits = {name: leak.hits.hits for name, leak in leaks.items()}
+    assert hits["probabilities"] == hits["rounded, apart"] == 10
+    assert hits["rounded, closely"] <= 3
+    assert hits["labels"] == 0
+    assert max(map(len, compared(list(leaks.items())).lines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"label": 11}, "is none of the model's classes"),
+        ({"start": np.full(64, 2.0)}, "the start must be within 0.0 and 1.0"),
+        ({"start": np.full(64, np.nan)}, "the start: element 1 is NaN"),
+        ({"low": 1.0}, "must be apart"),
+        ({"reach": 0.0}, "reach is above 0"),
+        ({"steps": 0}, "steps at least 1"),
+    ],
+)
+def test_what_is_refused(model, how, message):
+    usual = {"label": 3, "start": np.full(64, 0.5)}
+    with pytest.raises(ParameterError, match=message):
+        invert(model, **(usual | how))
+
+
+def test_models_and_rows_that_do_not_fit(model):
+    with pytest.raises(ParameterError, match="a Perceptron has no probabilities"):
+        model_inversion(Perceptron().fit(IMAGES, DIGITS), IMAGES, DIGITS)
+    with pytest.raises(ParameterError, match="no row is of class"):
+        model_inversion(model, IMAGES[DIGITS != 3], DIGITS[DIGITS != 3])
+    with pytest.raises(ParameterError, match="the start has 3 numbers, rows have 64"):
+        model_inversion(model, IMAGES, DIGITS, start=[0.1, 0.2, 0.3])
