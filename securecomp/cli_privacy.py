@@ -38,7 +38,7 @@ def budget() -> None:
     "--unit",
     default="record",
     show_default=True,
-    type=click.Choice(["record", "patient"]),
+    type=click.Choice(["record", "patient", "site"]),
     help="In what they differ.",
 )
 @click.option(
