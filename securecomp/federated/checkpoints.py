@@ -1,0 +1,130 @@
+"""Where a training stands, in a file: what to go on from, and what must not be done again.
+
+The file is written whole or not at all. It is bound to what was agreed on by a digest, and has a
+checksum against damage, not against people: who can write it can write another. It holds the
+model's weights and totals that were opened, and nothing of a site.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from securecomp.disk import read_bytes, write_output
+from securecomp.errors import DecodeError, KeyMismatchError
+
+_MAGIC = b"securecomp training checkpoint 1\n"
+ID_BYTES = 16
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One round, as everybody knows it.
+
+    Attributes:
+        number: From 1.
+        sites: Who is in the sum; nobody if the round was lost.
+        examples: Rows (or units, with noise) that it is averaged over; None where that is sites.
+        loss: Mean loss before the round; None where it was not opened.
+        step: Euclidean norm of the weights' change.
+    """
+
+    number: int
+    sites: tuple[str, ...]
+    examples: float | None
+    loss: float | None
+    step: float
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was interrupted, and could not be done again."""
+        return not self.sites
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """What a ledger set aside for the training.
+
+    Attributes:
+        number: The ledger's entry.
+        epsilon: As text.
+        delta: As text.
+    """
+
+    number: int
+    epsilon: str
+    delta: str
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """Where a training stands.
+
+    Attributes:
+        digest: Of what was agreed on.
+        run: 16 bytes that are this training's alone.
+        seed: 32 bytes, public, that participants, batches and rotations are drawn from.
+        weights: Little-endian float64.
+        rounds: The rounds that are done.
+        begun: Who was asked in a round that had begun, and of which no end is known.
+        attempt: How often the next round was stopped before anything was opened.
+        units: The number of units, with noise; None if it is not known yet.
+        counted: Whether counting the units had begun.
+        reserved: What is paid from.
+    """
+
+    digest: bytes
+    run: bytes
+    seed: bytes
+    weights: bytes
+    rounds: tuple[Round, ...] = ()
+    begun: tuple[str, ...] | None = None
+    attempt: int = 0
+    units: float | None = None
+    counted: bool = False
+    reserved: Reserved | None = None
+
+
+def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write a checkpoint; an earlier one stays until this is on the disk.
+
+    Raises:
+        ParameterError: It cannot be written.
+    """
+    body = msgspec.msgpack.encode(checkpoint)
+    write_output(Path(path), _MAGIC + hashlib.sha256(body).digest() + body, [])
+
+
+def load(path: str | os.PathLike[str], digest: bytes, weights: int) -> Checkpoint | None:
+    """Read a checkpoint; None if there is no file.
+
+    Args:
+        path: The file.
+        digest: Of the training that goes on.
+        weights: How many it has.
+
+    Raises:
+        ParameterError: The file cannot be read.
+        DecodeError: It is no checkpoint, or damaged.
+        KeyMismatchError: It is another training's.
+    """
+    if not Path(path).exists():
+        return None
+    data = read_bytes(Path(path))
+    head = len(_MAGIC)
+    body = data[head + 32 :]
+    if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != data[head : head + 32]:
+        raise DecodeError(
+            f"{path}: is no checkpoint of a training, or damaged; put an untouched copy back, or "
+            "name another file to begin anew"
+        )
+    try:
+        found = msgspec.msgpack.decode(body, type=Checkpoint)
+    except msgspec.DecodeError as error:
+        raise DecodeError(f"{path}: is no checkpoint of this version: {error}") from None
+    if found.digest != digest:
+        raise KeyMismatchError(
+            f"{path}: is the checkpoint of another training: sites, columns, scaling, protocol or "
+            "terms differ; give the same as before, or name another file to begin anew"
+        )
+    if len(found.weights) != 8 * weights or len(found.seed) != 32 or len(found.run) != ID_BYTES:
+        raise DecodeError(f"{path}: the checkpoint has not the weights that were agreed on")
+    return found
