@@ -18,7 +18,7 @@ from securecomp.ckks.model import Bounds, Label
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError, ParameterError
-from securecomp.federated import gathering, matrices, scaling
+from securecomp.federated import checkpoints, gathering, matrices, scaling
 from securecomp.federated.checkpoints import Round
 from securecomp.federated.clear import InTheClear
 from securecomp.federated.gathering import Gathered
@@ -38,12 +38,14 @@ from securecomp.statistics.results import Run
 from securecomp.statistics.study import Study
 
 try:
-    from sklearn.base import BaseEstimator
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.utils.validation import check_is_fitted
 except ImportError:
     raise BackendUnavailableError(
         "training has scikit-learn's manners: pip install 'securecomp[federated]'"
     ) from None
+
+__all__ = ["ClassifierMixin", "Federated", "RegressorMixin", "check_is_fitted"]
 
 Protocol = sums.SumProtocol | Literal["sharing", "masking", "paillier", "clear"]
 _PROMISED = (
@@ -134,13 +136,18 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             BudgetError: The ledger does not cover the whole training; nothing was sent.
             DecodeError, KeyMismatchError: The checkpoint is damaged, or another training's.
         """
-        start = time.perf_counter()
+        clock = time.perf_counter()
         terms = Terms(**{name: getattr(self, name) for name in _TERMS})
         privacy, protocol = self._agreed(data)
         read = self._read(data, formula, privacy)
+        for name, site in read.sites.items():
+            terms.check_rows(name, len(site.features))
+        terms.fewest(len(read.sites), fewest(protocol))
         carrier = LocalCarrier(self.entropy)
         opened: dict[str, None] = {}
         sites = tuple(read.sites)
+        names = (*read.names, INTERCEPT) if read.intercept else read.names
+        start = checkpoints.begin(len(names) * read.outputs, self.entropy)
         kind = self.scaling or ("moments" if privacy is None else "bounds")
         first = None
         if privacy is None:
@@ -148,7 +155,6 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         scale = scaling.of(kind, read, first, terms.max_rows)
         rows = scaling.scaled(read, scale)
         loss = self._loss(read.outputs)
-        names = (*read.names, INTERCEPT) if read.intercept else read.names
         facts = _facts(read, scale, privacy, protocol)
         trainer = Trainer(
             terms,
@@ -156,6 +162,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             rows,
             protocol,
             carrier,
+            start,
             privacy=privacy,
             record=Record(self.checkpoint, digest(terms, loss, facts)),
             opened=opened,
@@ -174,7 +181,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             sites,
             getattr(protocol, "servers", 1),
             carrier.transcript,
-            time.perf_counter() - start,
+            time.perf_counter() - clock,
             None,
             self.learned_,
             dict(read.from_data),

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from securecomp.core import prg
+from securecomp.core.entropy import Entropy
 from securecomp.disk import read_bytes, write_output
 from securecomp.errors import DecodeError, KeyMismatchError
 
@@ -81,6 +83,11 @@ class Checkpoint(msgspec.Struct, frozen=True):
     units: float | None = None
     counted: bool = False
     reserved: Reserved | None = None
+
+
+def begin(weights: int, entropy: Entropy) -> Checkpoint:
+    """Return the beginning of a training of so many weights, all of them 0."""
+    return Checkpoint(b"", entropy(ID_BYTES), entropy(prg.SEED_BYTES), bytes(8 * weights))
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:

@@ -4,11 +4,14 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from securecomp.ckks.model import LogisticModel, labels, probabilities, winners
-from securecomp.federated.base import Federated
+from securecomp.federated.base import (
+    ClassifierMixin,
+    Federated,
+    RegressorMixin,
+    check_is_fitted,
+)
 from securecomp.federated.gathering import Gathered
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.scaling import Scaling

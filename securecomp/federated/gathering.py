@@ -52,7 +52,7 @@ class Gathered:
     Attributes:
         sites: By name.
         names: The columns'.
-        low: No value of a column is less, shape (d,); -inf if nothing is known.
+        low: No value of a column is less, shape (d,).
         high: No value is more.
         intercept: Whether there is one.
         classes: Of a logistic model; None for a linear one.

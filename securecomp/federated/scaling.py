@@ -63,18 +63,11 @@ def of(kind: Kind, data: Gathered, opener: Opener | None, max_rows: int) -> Scal
         max_rows: No site has more rows.
 
     Raises:
-        ParameterError: A column without bounds, rows of one class at all sites, or "moments" with
-            privacy.
+        ParameterError: Rows of one class at all sites, or "moments" with privacy.
     """
     reach = np.maximum(np.abs(data.low), np.abs(data.high))
     if kind not in KINDS:
         raise ParameterError(f"scaling is one of {', '.join(KINDS)}, not {kind!r}")
-    if kind != "none" and not np.isfinite(reach).all():
-        name = data.names[int(np.argmax(~np.isfinite(reach)))]
-        raise ParameterError(
-            f"column {name!r} has no bound by those of its parts; give bounds={{{name!r}: ...}}, "
-            'its largest absolute value, or scaling="none"'
-        )
     if kind == "moments" and opener is None:
         raise ParameterError(
             'scaling="moments" opens means and variances without noise; with privacy take "bounds"'

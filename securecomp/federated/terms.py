@@ -84,6 +84,11 @@ class Terms:
                 raise ParameterError(f"{name} is a finite number {least_}, not {value!r}")
         if self.fraction > 1:
             raise ParameterError(f"fraction is at most 1, not {self.fraction!r}")
+        for name in whole:
+            if getattr(self, name) is not None:  # of numpy's types too
+                object.__setattr__(self, name, int(getattr(self, name)))
+        for name in (*positive, "l2"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         if self.strategy == "sgd" and self.local_epochs != 1:
             raise ParameterError('local_epochs are for strategy="averaging"; sgd takes one step')
 
@@ -121,6 +126,25 @@ class Terms:
                 "fraction, or ask more sites",
             )
         return max(needed, many - self.dropouts)
+
+    def check_rows(self, site: str, count: int) -> None:
+        """Refuse a site's number of rows, if it does not go with what was agreed.
+
+        Raises:
+            ParameterError: There are none, too many, or fewer than a batch.
+        """
+        if not count:
+            raise ParameterError(f"{site}: has no rows to train on; leave the site out")
+        if count > self.max_rows:
+            raise ParameterError(
+                f"{site}: more rows than the {self.max_rows:,} that were agreed for a site; raise "
+                "max_rows"
+            )
+        if self.batch_size is not None and count < self.batch_size:
+            raise ParameterError(
+                f"{site}: fewer rows than batch_size {self.batch_size}; lower it, or take all of a "
+                "site's rows (batch_size=None)"
+            )
 
 
 def digest(terms: Terms, loss: Loss, facts: Mapping[str, Any]) -> bytes:

@@ -26,7 +26,7 @@ from securecomp.carrier import Carrier
 from securecomp.core import prg
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated import steps
-from securecomp.federated.checkpoints import ID_BYTES, Checkpoint, Round
+from securecomp.federated.checkpoints import Checkpoint, Round
 from securecomp.federated.clear import InTheClear
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.opening import START, Gone, Opener, fewest
@@ -90,6 +90,7 @@ class Trainer:
         rows: Mapping[str, Rows],
         protocol: sums.SumProtocol,
         carrier: Carrier,
+        start: Checkpoint,
         *,
         privacy: Privacy | None = None,
         record: Record | None = None,
@@ -105,8 +106,9 @@ class Trainer:
             rows: Each site's.
             protocol: Who adds, and how.
             carrier: Brings messages.
+            start: The beginning, for a training that has none on record.
             privacy: What noise promises; None for none.
-            record: Where the training stands; by default at its beginning, and not kept.
+            record: Where it is kept how the training stands; by default nowhere.
             opened: Labels of totals that were opened before.
             absent: Who does not answer, for simulations; by default everybody answers.
             progress: Is told the rounds that are done, and how many there will be.
@@ -124,7 +126,7 @@ class Trainer:
             )
         self.sites = tuple(rows)
         for site, own in rows.items():
-            _check_rows(site, own, terms)
+            terms.check_rows(site, own.count)
         self.terms = terms if privacy is None else _with_dropouts(terms, privacy)
         self.model = model
         self._rows = rows
@@ -132,7 +134,7 @@ class Trainer:
         self._record = record or Record(None, b"")
         size = model.shape[0] * model.shape[1]
         found = self._record.load(size)
-        self.state = found or _begin(carrier, size)
+        self.state = found or start
         least = self.terms.fewest(len(self.sites), fewest(protocol))
         self.protection: Protection | None = None
         if privacy is not None:
@@ -162,7 +164,8 @@ class Trainer:
             ThresholdError: Too few sites are left; it can go on from its checkpoint.
             BudgetError: The ledger does not cover all rounds; nothing was sent.
         """
-        self._save(reserved=self._payment.pay(self.state))
+        self.state = msgspec.structs.replace(self.state, reserved=self._payment.pay(self.state))
+        self._record.save(self.state)
         if self.protection is not None and self.protection.counted and self.state.units is None:
             self._count_units(self.protection)
         total = self.terms.rounds
@@ -324,30 +327,9 @@ class Trainer:
 
     def _save(self, **changes: object) -> None:
         new = msgspec.structs.replace(self.state, **changes)
-        if new != self.state:
-            self._record.save(new)
-            self.state = new
-
-
-def _begin(carrier: Carrier, size: int) -> Checkpoint:
-    run, seed = carrier.entropy(ID_BYTES), carrier.entropy(prg.SEED_BYTES)
-    return Checkpoint(b"", run, seed, bytes(8 * size))
+        self._record.save(new)
+        self.state = new
 
 
 def _with_dropouts(terms: Terms, privacy: Privacy) -> Terms:
     return replace(terms, dropouts=privacy.dropouts)
-
-
-def _check_rows(site: str, rows: Rows, terms: Terms) -> None:
-    if not rows.count:
-        raise ParameterError(f"{site}: has no rows to train on; leave the site out")
-    if rows.count > terms.max_rows:
-        raise ParameterError(
-            f"{site}: more rows than the {terms.max_rows:,} that were agreed for a site; raise "
-            "max_rows"
-        )
-    if terms.batch_size is not None and rows.count < terms.batch_size:
-        raise ParameterError(
-            f"{site}: fewer rows than batch_size {terms.batch_size}; lower it, or take all of a "
-            "site's rows (batch_size=None)"
-        )
