@@ -119,9 +119,7 @@ class FederatedLogisticRegression(ClassifierMixin, Federated):  # type: ignore[m
         """The model as numbers; `to_json` writes it for encrypted inference and audits."""
         check_is_fitted(self, "coef_")
         names, reach = self._gathered[:2]
-        bounds = np.clip(
-            np.where(np.isfinite(reach), reach, _MOST_BOUND), _LEAST_BOUND, _MOST_BOUND
-        )
+        bounds = np.clip(reach, _LEAST_BOUND, _MOST_BOUND)
         return LogisticModel(
             weights=tuple(map(tuple, self.coef_.tolist())),
             intercepts=tuple(self.intercept_.tolist()),

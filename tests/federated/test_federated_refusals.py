@@ -235,7 +235,7 @@ def test_a_studys_arguments():
         FederatedLogisticRegression(bounds=5).fit(study, "y ~ a")
     with pytest.raises(ParameterError, match="there is no column to train on"):
         FederatedLogisticRegression().fit(study, "y ~ 1")
-    with pytest.raises(ParameterError, match="has no bound by those of its parts; give bounds"):
+    with pytest.raises(ParameterError, match="has no bound by the columns"):
         FederatedLogisticRegression().fit(study, "y ~ exp(exp(2 * a))")
 
 
