@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from securecomp import sums
-from securecomp.ckks.model import Bounds, Label
+from securecomp.ckks.model import Label
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError, ParameterError
@@ -23,7 +23,7 @@ from securecomp.federated.checkpoints import Round
 from securecomp.federated.clear import InTheClear
 from securecomp.federated.gathering import Gathered
 from securecomp.federated.losses import Floats, Loss
-from securecomp.federated.matrices import Arrays
+from securecomp.federated.matrices import Arrays, Ranges
 from securecomp.federated.opening import Opener, fewest
 from securecomp.federated.records import Record
 from securecomp.federated.scaling import Kind, Scaling
@@ -79,7 +79,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         fit_intercept: bool = True,
         scaling: Kind | None = None,
         classes: Sequence[Label] | None = None,
-        bounds: Bounds = None,
+        bounds: Ranges = None,
         bound: float = 16.0,
         bits: int = 30,
         max_rows: int = 1 << 20,

@@ -62,8 +62,8 @@ class FederatedLogisticRegression(ClassifierMixin, Federated):  # type: ignore[m
         scaling: "moments" (by default: means and variances are opened), "bounds" (by default with
             privacy: nothing is), or "none".
         classes: The labels in order, of matrices; needed with privacy.
-        bounds: Largest absolute values: of matrices' columns (one, one each, or by name), of a
-            formula's factors (by name).
+        bounds: Of matrices' columns the largest absolute values, or pairs of lowest and highest
+            (one for all, one each, or by name); of a formula's factors the largest (by name).
         bound: No round changes a scaled weight by more; a change that would is refused.
         bits: Changes are rounded to multiples of 2^-bits.
         max_rows: No site has more rows; public.

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp import wire
-from securecomp.ckks.model import Bounds, Label, check_classes
+from securecomp.ckks.model import Label, check_classes
 from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated.gathering import Gathered, Ints, Site, numbered
@@ -16,13 +16,15 @@ from securecomp.privacy.terms import Privacy
 
 Arrays = Mapping[str, Sequence[Any]]
 """Site name to (X, y), or (X, y, whose each row is)."""
+Ranges = float | Sequence[float | tuple[float, float]] | Mapping[str, Any] | None
+"""Largest absolute values, or lowest and highest: one for all columns, one each, or by name."""
 _Read = dict[str, tuple[Floats, list[Any], list[Any] | None]]
 
 
 def of_arrays(
     data: Arrays,
     privacy: Privacy | None,
-    bounds: Bounds,
+    bounds: Ranges,
     classes: Sequence[Label] | None,
     intercept: bool,
     *,
@@ -33,7 +35,8 @@ def of_arrays(
     Args:
         data: Site name to (X, y), or (X, y, whose each row is) where patients are units.
         privacy: With it nothing is taken from the data.
-        bounds: Largest absolute value of the columns: one for all, one each, or by name.
+        bounds: Largest absolute value of the columns, or lowest and highest: one for all, one each,
+            or by name.
         classes: The labels, in order; by default those that occur at some site.
         intercept: Whether the model has one.
         classify: Whether y is classes.
@@ -56,10 +59,11 @@ def of_arrays(
     read = {wire.check_name(str(site)): _arrays_of(str(site), own) for site, own in data.items()}
     names, named = _same_columns(data)
     from_data: dict[str, str] = {}
-    largest = _largest(read, bounds, names, privacy, from_data)
+    low, high = _ends(read, bounds, names, privacy, from_data)
     for site, (features, _, _) in read.items():
         _refuse(site, ~np.isfinite(features), names, "is missing or infinite; fill it in")
-        _refuse(site, np.abs(features) > largest, names, "is beyond its bound; correct it")
+        beyond = (features < low) | (features > high)
+        _refuse(site, beyond, names, "is beyond its bound; correct it")
     if not classify and classes is not None:
         raise ParameterError("classes are for a classifier")
     agreed = _classes(read, classes, privacy, from_data) if classify else None
@@ -80,7 +84,7 @@ def of_arrays(
             labels = _places(site, given, agreed)
             sites[site] = Site(features, one_hot(labels, len(agreed)), labels, units)
     return Gathered(
-        sites, names, -largest, largest, intercept, agreed, from_data, None, {}, named
+        sites, names, low, high, intercept, agreed, from_data, None, {}, named
     )  # fmt: skip
 
 
@@ -138,41 +142,51 @@ def _same_columns(data: Arrays) -> tuple[tuple[str, ...], bool]:
     return names or tuple(f"x{i}" for i in range(width)), names is not None
 
 
-def _largest(
+def _ends(
     read: _Read,
-    bounds: Bounds,
+    bounds: Ranges,
     names: tuple[str, ...],
     privacy: Privacy | None,
     from_data: dict[str, str],
-) -> Floats:
-    """Return the largest absolute value of each column."""
+) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest value of each column."""
     if bounds is None:
         if privacy is not None:
             raise ParameterError(
                 "with privacy nothing is taken from the data; declare bounds, the largest absolute "
-                "value of each column"
+                "value of each column, or its lowest and highest"
             )
-        parts = [
-            np.abs(features[np.isfinite(features).all(axis=1)]) for features, *_ in read.values()
-        ]
-        largest = np.max([part.max(axis=0, initial=0.0) for part in parts], axis=0)
+        parts = [np.where(np.isfinite(features), features, 0) for features, *_ in read.values()]
+        found = np.max([np.abs(part).max(axis=0, initial=0.0) for part in parts], axis=0)
         from_data["bounds of columns"] = f"the largest absolute value of each of {len(names)}"
-        return np.asarray(largest, np.float64)
+        return -found, found
+    given: list[Any]
     if isinstance(bounds, Mapping):
-        missing = [name for name in names if name not in bounds]
-        unknown = [name for name in bounds if name not in names]
-        if missing or unknown:
-            raise ParameterError(f"bounds: one each of {', '.join(names)} is needed")
-        given: Any = [bounds[name] for name in names]
+        if set(bounds) != set(names):
+            raise ParameterError(f"bounds: one each of {', '.join(names)} is needed, by name")
+        given = [bounds[name] for name in names]
     else:
-        given = [bounds] * len(names) if is_number(bounds) else bounds
-    found = np.asarray(given, np.float64)
-    if found.shape != (len(names),) or not np.isfinite(found).all() or (found < 0).any():
+        given = [bounds] * len(names) if is_number(bounds) else list(bounds)  # type: ignore[arg-type]
+    if len(given) != len(names):
         raise ParameterError(
             f"bounds are the largest absolute values of {len(names)} columns: one for all, or one "
-            "each"
+            "each, or a lowest and a highest value each"
         )
-    return found
+    ends = [_pair(name, own) for name, own in zip(names, given, strict=True)]
+    low, high = np.array(ends, np.float64).T
+    return low, high
+
+
+def _pair(name: str, given: Any) -> tuple[float, float]:
+    """Return a column's lowest and highest value."""
+    pair = (-given, given) if is_number(given) else tuple(given) if np.ndim(given) == 1 else ()
+    fine = len(pair) == 2 and all(is_number(end) and np.isfinite(float(end)) for end in pair)
+    if not fine or pair[0] > pair[1]:
+        raise ParameterError(
+            f"bounds of column {name!r} are its largest absolute value, or its lowest and highest, "
+            f"not {given!r}"
+        )
+    return float(pair[0]), float(pair[1])
 
 
 def _refuse(site: str, wrong: npt.NDArray[np.bool_], names: tuple[str, ...], why: str) -> None:

@@ -55,6 +55,7 @@ def test_the_commands_of_this_file_are_there():
         ["demo"],
         ["demo", "hospitals"],
         ["demo", "inference"],
+        ["demo", "training"],
     ]
 
 

@@ -175,12 +175,16 @@ def test_a_change_within_the_bound_is_not_clipped():
         ({"privacy": 3}, "privacy is a Privacy"),
         ({"bounds": [1, 2]}, "largest absolute values of 3 columns"),
         ({"bounds": {"x0": 1}}, "one each of x0, x1, x2"),
+        ({"bounds": [4, (4, -4), 4]}, "bounds of column 'x1' are its largest absolute value"),
+        ({"bounds": [4, 4, (1, 2, 3)]}, "bounds of column 'x2' are"),
+        ({"bounds": [4, 4, (0, 4)]}, "column 'x2' is beyond its bound"),
+        ({"bounds": -1}, "bounds of column 'x0' are"),
         ({"classes": [0, 0]}, "a class is named twice"),
         ({"classes": [0]}, "of one class"),
     ],
 )
 def test_arguments_that_cannot_be(arguments, message):
-    refused(sites(), ParameterError, message, **arguments)
+    refused(sites(), (ParameterError, RangeError), message, **arguments)
 
 
 @pytest.mark.parametrize("protocol", ["secret", "Clear", 5])
