@@ -5,6 +5,7 @@ from dataclasses import replace
 from benchmarks.cases import (
     ckks,
     computing,
+    federating,
     field,
     growth,
     masking,
@@ -26,6 +27,7 @@ CASES: tuple[Case, ...] = (
     *study.CASES,
     *regression.CASES,
     *survival.CASES,
+    *federating.CASES,
     *masking.CASES,
     *paillier.CASES,
     # BLAS's threads would spin while others are timed, and slow numpy's short products most.
