@@ -296,12 +296,19 @@ def _learned(protocol: sums.SumProtocol, trainer: Trainer, first: bool) -> dict[
     """Say what each kind of party learned."""
     found = dict(protocol.learned())
     if trainer.protection is None:
-        what = "changes times rows, and rows, of all sites in it together"
+        what = "changes times rows" + ", and rows," * (trainer.terms.examples is None)
+        what += " of all sites in it together"
         what += "; and of their losses" if trainer.terms.track_loss else ""
     else:
         unit = "changes" if trainer.protection.of_sites else "gradients"
         what = f"clipped {unit} of all sites in it together, with noise"
     everybody = f"the model after each round: the totals of {what}; who took part"
+    kept = {done.sites for done in trainer.state.rounds if not done.lost}
+    if trainer.protection is None and trainer.terms.examples is None and len(kept) > 1:
+        everybody += (
+            "; as these are of rows over different sets of sites, how many rows single sites have "
+            "(give examples, and no rows are summed)"
+        )
     if first:
         everybody += "; at the beginning the totals of rows, and what else run_.opened names"
     return {**found, "everybody": everybody}

@@ -54,7 +54,8 @@ class FederatedLogisticRegression(ClassifierMixin, Federated):  # type: ignore[m
         server_rate: What the averaged change is multiplied by.
         l2: Penalty on squared weights (in scaled columns), times a half.
         clip: With privacy: largest norm of what one unit adds.
-        examples: With privacy: a public number of all units; None to sum it with noise too.
+        examples: A public number of all sites' rows, or units with privacy, that rounds divide by
+            instead of summing their own; None to sum it (with privacy once, with noise).
         dropouts: How many sites of a round may be missing; no sum over fewer is opened. Masking
             goes on when they vanish in the middle; with the others the round begins again.
         track_loss: Whether each round's mean loss is opened too: one more total a round.

@@ -38,7 +38,9 @@ class Terms:
         dropouts: How many of a round's sites may be missing; no sum over fewer is opened.
         track_loss: Whether the mean loss of each round is opened too.
         clip: With noise: largest norm of what one unit adds.
-        examples: With noise: the units over all sites, about; public. None to sum them with noise.
+        examples: About how many rows all sites have together, or units with noise; public. A round
+            divides by the share of it that its sites have on average. None to add them up: in each
+            round, or with noise once.
     """
 
     strategy: Strategy = "averaging"

@@ -5,9 +5,11 @@ changes, each times the site's number of rows, and the numbers of rows: who sees
 average, and sees neither a site's change nor how many rows it has. With privacy `protection` says
 what is added instead.
 
-What parties learn: the model after each round, hence the averaged changes; in how many rows; who
-took part. An average over few sites, or many rounds of it, says something of each of them: only
-noise bounds how much.
+What parties learn: the model after each round, hence the averaged changes; over how many rows; who
+took part. Numbers of rows over different sets of sites give away how many a site has: with a
+fraction of the sites in each round, or with sites that are late, divide by a public number instead
+(`Terms.examples`), and no number of rows is opened in a round. An average over few sites, or many
+rounds of it, says something of each of them: only noise bounds how much.
 
 Against crashes: a round is written down before its sum, and again after it. One that began and has
 no end on record may have been opened. With noise it is never opened again, since two sums of the
@@ -231,16 +233,18 @@ class Trainer:
         bound = terms.bound * terms.max_rows
         blocks: list[Block | Reals] = [
             Reals(self.model.labels(), bound, terms.bits, changes),
-            Block([_ROWS], terms.max_rows, {name: [n] for name, n in counts.items()}),
         ]
+        if terms.examples is None:
+            own = {name: [n] for name, n in counts.items()}
+            blocks.append(Block([_ROWS], terms.max_rows, own))
         if terms.track_loss:
             losses = {name: self._loss(number, name, weights) for name in there}
             bound = _LARGEST_LOSS * terms.max_rows
             blocks.append(Reals(["loss"], bound, _LOSS_BITS, losses))
         totals, names = self.opener.add(there, blocks, gone)
-        rows = totals[1][0]
-        loss = float(totals[2][0]) / rows if terms.track_loss else None
-        return np.asarray(totals[0] / rows).reshape(weights.shape), names, float(rows), loss
+        rows = float(totals[1][0]) if terms.examples is None else self._units()
+        loss = float(totals[-1][0]) / rows if terms.track_loss else None
+        return np.asarray(totals[0] / rows).reshape(weights.shape), names, rows, loss
 
     def _noised(
         self, protection: Protection, number: int, there: list[str], gone: Gone

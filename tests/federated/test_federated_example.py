@@ -16,7 +16,7 @@ def test_federated_training(tmp_path):
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        env=os.environ | {"PYTHONIOENCODING": "utf-8", "PYTHONPATH": str(EXAMPLE.parents[1])},
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

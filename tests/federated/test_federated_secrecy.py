@@ -106,3 +106,30 @@ def test_two_trainings_of_one_total_look_alike():
     one, two = model(**how).fit(data), model(**how).fit(swapped)
     assert one.coef_.tobytes() == two.coef_.tobytes()
     assert [r.examples for r in one.history_] == [r.examples for r in two.history_]
+
+
+def test_a_public_number_of_rows_hides_those_of_every_set_of_sites():
+    """Rows over different sets of sites would give away a site's own number."""
+    data = sites()
+    how = {"fraction": 0.75, "rounds": 6, "strategy": "sgd"}
+    shown = model(**how).fit(data)
+    sets = {done.sites: done.examples for done in shown.history_}
+    matrix = np.array([[name in names for name in data] for names in sets], float)
+    assert len(sets) == 4
+    found = np.linalg.solve(matrix, list(sets.values()))
+    assert np.allclose(found, [len(y) for _, y in data.values()])
+    assert "how many rows single sites have" in shown.learned_["everybody"]
+    hidden = model(examples=160, **how).fit(data)
+    assert {done.examples for done in hidden.history_} == {160 * 3 / 4}
+    assert "how many rows" not in hidden.learned_["everybody"]
+    clear = model("clear", examples=160, **how).fit(data)
+    assert hidden.coef_.tobytes() == clear.coef_.tobytes()
+    rounds = [name for name in hidden.run_.opened if "class" not in name]
+    assert rounds == ["rows", *(f"rows * change of {c}" for c in ("x0", "x1", "x2", "Intercept"))]
+
+
+def test_a_public_number_that_is_right_changes_nothing():
+    data = sites()
+    summed, given = model().fit(data), model(examples=159).fit(data)
+    assert summed.coef_.tobytes() == given.coef_.tobytes()
+    assert "how many rows" not in summed.learned_["everybody"]
