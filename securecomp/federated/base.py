@@ -287,7 +287,11 @@ def _facts(
         "intercept": read.intercept,
         "shift": scale.shift.tobytes(),
         "spread": scale.spread.tobytes(),
-        "protocol": protocol.name,
+        "protocol": [
+            protocol.name,
+            str(getattr(protocol, "servers", "")),
+            str(getattr(protocol, "security", "")),
+        ],
         "privacy": promised,
     }
 

@@ -36,7 +36,11 @@ class Payment:
 
     @classmethod
     def of(cls, privacy: Privacy | None, record: Record, rounds: int) -> "Payment":
-        """Find the ledger, and the place of the marks."""
+        """Find the ledger, and the place of the marks.
+
+        Raises:
+            ParameterError: The ledger is none, or the place cannot be written.
+        """
         if privacy is None:
             return cls(None, None, MemoryJournal(), rounds)
         ledger = privacy.ledger
@@ -47,7 +51,12 @@ class Payment:
         folder = record.folder
         if ledger is not None and folder is not None:
             folder = Path(f"{ledger.path}.rounds")
-        journal = MemoryJournal() if folder is None else FileJournal(folder)
+        try:
+            journal = MemoryJournal() if folder is None else FileJournal(folder)
+        except OSError as error:
+            raise ParameterError(
+                f"{folder}: marks of rounds cannot be written there: {error.strerror}"
+            ) from None
         return cls(privacy, ledger, journal, rounds)
 
     def check(self, state: Checkpoint, *, resumed: bool) -> None:

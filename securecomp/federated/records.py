@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from securecomp.disk import check_output
 from securecomp.federated import checkpoints
 from securecomp.federated.checkpoints import Checkpoint
 
@@ -23,8 +24,15 @@ class Record:
     digest: bytes
 
     def load(self, weights: int) -> Checkpoint | None:
-        """Read the file, if there is one."""
-        return None if self.path is None else checkpoints.load(self.path, self.digest, weights)
+        """Read the file, if there is one; refuse a place that cannot be written.
+
+        Raises:
+            ParameterError, DecodeError, KeyMismatchError: As `checkpoints.load`, or no such place.
+        """
+        if self.path is None:
+            return None
+        check_output(Path(self.path), [])
+        return checkpoints.load(self.path, self.digest, weights)
 
     def save(self, state: Checkpoint) -> None:
         """Write the file."""

@@ -179,7 +179,7 @@ class Trainer:
 
     def _round(self, number: int) -> None:
         asked = self.terms.participants(self.sites, self.state.seed, number)
-        gone = self._absent(number, asked)
+        gone = self._absent(number, asked) or {}
         self.opener.check(gone)
         there = [name for name in asked if name not in gone.get(START, ())]
         if not self._may_open(f"round {number}", there):
@@ -253,7 +253,7 @@ class Trainer:
         parts = {}
         for name in there:
             if protection.of_sites:
-                vectors = iter([self._change(number, name, refuse=False).reshape(1, -1)])
+                vectors = iter([self._own_change(number, name).reshape(1, -1)])
             else:
                 vectors = steps.unit_gradients(model.loss, self._rows[name], weights)
             parts[name] = protection.integers(number, vectors, self._carrier.entropy)
@@ -266,20 +266,31 @@ class Trainer:
         gradient = total / examples + steps.penalised(weights, terms.l2, model.intercept)
         return -terms.learning_rate * gradient, names, examples, None
 
-    def _change(self, number: int, name: str, refuse: bool = True) -> Floats:
+    def _own_change(self, number: int, name: str) -> Floats:
+        """Return a site's change to be clipped; none where it is not finite.
+
+        An error would say, without noise, that it is not.
+        """
+        found = self._proposed(number, name)
+        return found if np.isfinite(found).all() else np.zeros_like(found)
+
+    def _change(self, number: int, name: str) -> Floats:
         """Return a site's change; refuse one that is beyond what was agreed."""
-        order = prg.derive(self.state.seed, "federated order", number, name)
-        found = steps.change(
-            self.terms, self.model.loss, self._rows[name], self.weights, self.model.intercept, order
-        )
-        finite = np.isfinite(found).all()
-        if not finite or (refuse and np.abs(found).max() > self.terms.bound):
+        found = self._proposed(number, name)
+        if not np.isfinite(found).all() or np.abs(found).max() > self.terms.bound:
             raise RangeError(
                 f"{name}: its change of the weights in round {number} is not finite, or beyond the "
                 f"agreed bound {self.terms.bound:g}: the training diverges; lower learning_rate "
                 f"(now {self.terms.learning_rate:g}), or agree on a larger bound"
             )
         return found
+
+    def _proposed(self, number: int, name: str) -> Floats:
+        order = prg.derive(self.state.seed, "federated order", number, name)
+        model = self.model
+        return steps.change(
+            self.terms, model.loss, self._rows[name], self.weights, model.intercept, order
+        )
 
     def _loss(self, number: int, name: str, weights: Floats) -> Floats:
         own = self._rows[name]

@@ -73,7 +73,7 @@ class Mortal(Sharing):
     """A protocol whose process dies before or after its n-th sum was opened."""
 
     def __init__(self, at=None, after=False):
-        super().__init__(2)
+        super().__init__()
         self.at, self.after, self.calls, self.totals = at, after, 0, []
 
     def run(self, carrier, layout, contributors, receivers=None):

@@ -8,7 +8,13 @@ from federated.cohort import CrashError, Mortal, model, sites
 from replaying import Replay
 
 from securecomp import Privacy
-from securecomp.errors import BudgetError, DecodeError, KeyMismatchError, LocalProtocolError
+from securecomp.errors import (
+    BudgetError,
+    DecodeError,
+    KeyMismatchError,
+    LocalProtocolError,
+    ParameterError,
+)
 from securecomp.privacy.distributed import Plan
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
@@ -278,6 +284,15 @@ def test_a_file_has_nothing_of_a_site(path):
     data = path.read_bytes()
     for x, _ in sites().values():
         assert not any(np.float64(v).tobytes() in data for v in x.ravel())
+
+
+@pytest.mark.parametrize("place", ["nowhere/training", "."])
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_paid(place, tmp_path, ledger):
+    asked = Mortal()
+    with pytest.raises(ParameterError, match="cannot be written"):
+        noised(tmp_path / place, ledger, asked).fit(sites())
+    assert asked.calls == 0
+    assert ledger.state().spent.epsilon == 0
 
 
 def test_an_earlier_file_stays_if_the_disk_is_full(path, monkeypatch):

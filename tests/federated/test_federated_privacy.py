@@ -10,7 +10,8 @@ from federated.cohort import Mortal, model, sites
 from replaying import Replay
 
 from securecomp import Privacy
-from securecomp.errors import ParameterError, ThresholdError
+from securecomp.errors import ParameterError, RangeError, ThresholdError
+from securecomp.federated import FederatedLinearRegression
 from securecomp.federated.losses import Loss
 from securecomp.federated.protection import Protection
 from securecomp.federated.steps import Rows, unit_gradients
@@ -90,6 +91,16 @@ def test_a_site_moves_the_model_by_its_clipped_change_at_most(silent):
     after = model(learning_rate=5, **how).fit(data)
     moved = np.append(after.coef_ - before.coef_, after.intercept_ - before.intercept_)
     assert 0 < np.linalg.norm(moved) <= 2 * 0.25 / 4 * (1 + 1e-4)
+
+
+def test_a_change_that_is_not_finite_is_none_and_no_error(silent):
+    """An error would tell of a site without noise."""
+    data = {name: (x, x[:, 0] * 4) for name, (x, _) in sites().items()}
+    how = {"rounds": 1, "local_epochs": 400, "learning_rate": 30, "scaling": "none", "bounds": 4}
+    with pytest.raises(RangeError, match="not finite"):
+        FederatedLinearRegression(**how).fit(data)
+    found = FederatedLinearRegression(privacy=Privacy(2, 1e-5, unit="site"), **how).fit(data)
+    assert not found.coef_.any()
 
 
 # Where noise is.
