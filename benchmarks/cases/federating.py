@@ -39,7 +39,7 @@ def averaged(protocol: str) -> Callable[[int], Job]:
         terms = Terms(rounds=1, batch_size=10, max_rows=1 << 12)
         model = Model(Loss("sigmoid"), _NAMES, 1, True)
         # The seed of the batches is public, and the same for both sides.
-        start = begin(len(_NAMES), lambda size: bytes(size))
+        start = begin(len(_NAMES), COLUMNS, lambda size: bytes(size))
 
         def run(scheme: sums.SumProtocol, carrier: LocalCarrier) -> Trainer:
             carrier.start()

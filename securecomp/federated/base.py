@@ -143,42 +143,44 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         for name, site in read.sites.items():
             terms.check_rows(name, len(site.features))
         terms.fewest(len(read.sites), fewest(protocol))
-        carrier = LocalCarrier(self.entropy)
-        opened: dict[str, None] = {}
-        sites = tuple(read.sites)
-        names = (*read.names, INTERCEPT) if read.intercept else read.names
-        start = checkpoints.begin(len(names) * read.outputs, self.entropy)
         kind = self.scaling or ("moments" if privacy is None else "bounds")
-        first = None
-        if privacy is None:
-            first = Opener(protocol, carrier, sites, fewest(protocol), 0, opened)
-        scale = scaling.of(kind, read, first, terms.max_rows)
-        rows = scaling.scaled(read, scale)
         loss = self._loss(read.outputs)
-        facts = _facts(read, scale, privacy, protocol)
+        agreed = digest(terms, loss, _facts(read, kind, privacy, protocol))
+        record = Record(self.checkpoint, agreed)
+        names = (*read.names, INTERCEPT) if read.intercept else read.names
+        size, columns = len(names) * read.outputs, len(read.names)
+        carrier = LocalCarrier(self.entropy)
+        state, first = record.load(size, columns), None
+        resumed = state is not None
+        if state is None:
+            state = checkpoints.begin(size, columns, self.entropy)
+            if privacy is None:
+                first = Opener(protocol, carrier, tuple(read.sites), fewest(protocol), 0, {})
+            state = scaling.agree(state, kind, read, first, terms.max_rows)
+        scale = Scaling.of(state, read)
         trainer = Trainer(
             terms,
             Model(loss, names, read.outputs, read.intercept),
-            rows,
+            scaling.scaled(read, scale),
             protocol,
             carrier,
-            start,
+            state,
+            resumed=resumed,
             privacy=privacy,
-            record=Record(self.checkpoint, digest(terms, loss, facts)),
-            opened=opened,
+            record=record,
             absent=self.absent,
             progress=self.progress,
         )
         trainer.train()
         self._take(read, scale, trainer)
-        self.learned_ = _learned(protocol, trainer, first is not None)
+        self.learned_ = _learned(protocol, trainer)
         self.guarantee_: Guarantee | None = None
         if trainer.protection is not None:
             paid = privacy is not None and privacy.ledger is not None
             self.guarantee_ = trainer.protection.guarantee(paid)
         self.run_ = Run(
             protocol.name,
-            sites,
+            trainer.sites,
             getattr(protocol, "servers", 1),
             carrier.transcript,
             time.perf_counter() - clock,
@@ -186,7 +188,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             self.learned_,
             dict(read.from_data),
             trainer.opener.count + (first.count if first else 0),
-            tuple(opened),
+            tuple(trainer.opener.opened),
         )
         return self
 
@@ -264,7 +266,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
 
 def _facts(
-    read: Gathered, scale: Scaling, privacy: Privacy | None, protocol: sums.SumProtocol
+    read: Gathered, kind: Kind, privacy: Privacy | None, protocol: sums.SumProtocol
 ) -> dict[str, Any]:
     """Return what a checkpoint is bound to, beside the terms."""
     promised = None
@@ -285,8 +287,9 @@ def _facts(
         "columns": list(read.names),
         "classes": [str(label) for label in read.classes or ()],
         "intercept": read.intercept,
-        "shift": scale.shift.tobytes(),
-        "spread": scale.spread.tobytes(),
+        "scaling": str(kind),
+        "low": read.low.tobytes(),
+        "high": read.high.tobytes(),
         "protocol": [
             protocol.name,
             str(getattr(protocol, "servers", "")),
@@ -296,7 +299,7 @@ def _facts(
     }
 
 
-def _learned(protocol: sums.SumProtocol, trainer: Trainer, first: bool) -> dict[str, str]:
+def _learned(protocol: sums.SumProtocol, trainer: Trainer) -> dict[str, str]:
     """Say what each kind of party learned."""
     found = dict(protocol.learned())
     if trainer.protection is None:
@@ -313,6 +316,6 @@ def _learned(protocol: sums.SumProtocol, trainer: Trainer, first: bool) -> dict[
             "; as these are of rows over different sets of sites, how many rows single sites have "
             "(give examples, and no rows are summed)"
         )
-    if first:
+    if trainer.protection is None:
         everybody += "; at the beginning the totals of rows, and what else run_.opened names"
     return {**found, "everybody": everybody}

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
@@ -65,29 +67,46 @@ class Checkpoint(msgspec.Struct, frozen=True):
         run: 16 bytes that are this training's alone.
         seed: 32 bytes, public, that participants, batches and rotations are drawn from.
         weights: Little-endian float64.
+        shift: What columns are shifted by, likewise.
+        spread: What they are divided by.
         rounds: The rounds that are done.
         begun: Who was asked in a round that had begun, and of which no end is known.
         attempt: How often the next round was stopped before anything was opened.
         units: The number of units, with noise; None if it is not known yet.
-        counted: Whether counting the units had begun.
         reserved: What is paid from.
+        opened: Names of all totals that were opened.
     """
 
     digest: bytes
     run: bytes
     seed: bytes
     weights: bytes
+    shift: bytes
+    spread: bytes
     rounds: tuple[Round, ...] = ()
     begun: tuple[str, ...] | None = None
     attempt: int = 0
     units: float | None = None
-    counted: bool = False
     reserved: Reserved | None = None
+    opened: tuple[str, ...] = ()
 
 
-def begin(weights: int, entropy: Entropy) -> Checkpoint:
-    """Return the beginning of a training of so many weights, all of them 0."""
-    return Checkpoint(b"", entropy(ID_BYTES), entropy(prg.SEED_BYTES), bytes(8 * weights))
+def begin(weights: int, columns: int, entropy: Entropy) -> Checkpoint:
+    """Return the beginning of a training of so many weights, all of them 0, on scaled columns."""
+    run, seed = entropy(ID_BYTES), entropy(prg.SEED_BYTES)
+    return Checkpoint(
+        b"", run, seed, bytes(8 * weights), bytes(8 * columns), floats(np.ones(columns))
+    )
+
+
+def floats(numbers: npt.NDArray[np.float64]) -> bytes:
+    """Return numbers as a checkpoint has them."""
+    return numbers.astype("<f8").tobytes()
+
+
+def numbers(data: bytes) -> npt.NDArray[np.float64]:
+    """Return a checkpoint's numbers, flat."""
+    return np.frombuffer(data, "<f8").astype(np.float64)
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
@@ -100,13 +119,16 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     write_output(Path(path), _MAGIC + hashlib.sha256(body).digest() + body, [])
 
 
-def load(path: str | os.PathLike[str], digest: bytes, weights: int) -> Checkpoint | None:
+def load(
+    path: str | os.PathLike[str], digest: bytes, weights: int, columns: int
+) -> Checkpoint | None:
     """Read a checkpoint; None if there is no file.
 
     Args:
         path: The file.
         digest: Of the training that goes on.
         weights: How many it has.
+        columns: How many columns are scaled.
 
     Raises:
         ParameterError: The file cannot be read.
@@ -132,6 +154,8 @@ def load(path: str | os.PathLike[str], digest: bytes, weights: int) -> Checkpoin
             f"{path}: is the checkpoint of another training: sites, columns, scaling, protocol or "
             "terms differ; give the same as before, or name another file to begin anew"
         )
-    if len(found.weights) != 8 * weights or len(found.seed) != 32 or len(found.run) != ID_BYTES:
+    sizes = [len(found.weights), len(found.shift), len(found.spread)]
+    drawn = [len(found.run), len(found.seed)]
+    if sizes != [8 * weights, 8 * columns, 8 * columns] or drawn != [ID_BYTES, prg.SEED_BYTES]:
         raise DecodeError(f"{path}: the checkpoint has not the weights that were agreed on")
     return found

@@ -23,7 +23,7 @@ class Record:
     path: str | os.PathLike[str] | None
     digest: bytes
 
-    def load(self, weights: int) -> Checkpoint | None:
+    def load(self, weights: int, columns: int) -> Checkpoint | None:
         """Read the file, if there is one; refuse a place that cannot be written.
 
         Raises:
@@ -32,7 +32,7 @@ class Record:
         if self.path is None:
             return None
         check_output(Path(self.path), [])
-        return checkpoints.load(self.path, self.digest, weights)
+        return checkpoints.load(self.path, self.digest, weights, columns)
 
     def save(self, state: Checkpoint) -> None:
         """Write the file."""

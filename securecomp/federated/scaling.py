@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from securecomp.errors import ParameterError
+from securecomp.federated.checkpoints import Checkpoint, floats, numbers
 from securecomp.federated.gathering import Gathered
 from securecomp.federated.losses import Floats
 from securecomp.federated.opening import Opener
@@ -38,6 +40,12 @@ class Scaling:
     spread: Floats
     reach: Floats
 
+    @classmethod
+    def of(cls, state: Checkpoint, data: Gathered) -> "Scaling":
+        """Return the scaling that a training goes by."""
+        reach = np.maximum(np.abs(data.low), np.abs(data.high))
+        return cls(numbers(state.shift), numbers(state.spread), reach)
+
     def rows(self, features: Floats, intercept: bool) -> Floats:
         """Return scaled features, with a column of ones last where there is an intercept."""
         scaled = (features - self.shift) / self.spread
@@ -50,12 +58,15 @@ class Scaling:
         return slopes, constant - slopes @ self.shift
 
 
-def of(kind: Kind, data: Gathered, opener: Opener | None, max_rows: int) -> Scaling:
+def agree(
+    state: Checkpoint, kind: Kind, data: Gathered, opener: Opener | None, max_rows: int
+) -> Checkpoint:
     """Agree on a scaling, and check that there is something to learn.
 
     A model without an intercept has columns that are not shifted.
 
     Args:
+        state: The beginning of a training.
         kind: By what.
         data: What the sites bring.
         opener: Opens one sum: how many rows there are, of a classifier in each class, and for
@@ -73,19 +84,24 @@ def of(kind: Kind, data: Gathered, opener: Opener | None, max_rows: int) -> Scal
             'scaling="moments" opens means and variances without noise; with privacy take "bounds"'
         )
     one = np.ones(len(reach))
-    middle, half = 0 * one, one
+    shift, spread = 0 * one, one
     if kind != "none":
-        middle = (data.low + data.high) / 2 if data.intercept else middle
-        half = (data.high - data.low) / 2 if data.intercept else reach
-        half = np.where(half > 0, half, 1.0)
+        shift = (data.low + data.high) / 2 if data.intercept else shift
+        spread = (data.high - data.low) / 2 if data.intercept else reach
+        spread = np.where(spread > 0, spread, 1.0)
     if opener is not None:
-        found = _opened(kind, data, opener, max_rows, middle, half)
+        found = _opened(kind, data, opener, max_rows, shift, spread)
         if found is not None:
             mean, deviation = found
             if not data.intercept:
                 deviation, mean = np.hypot(mean, deviation), 0 * one
-            return Scaling(middle + half * mean, half * deviation, reach)
-    return Scaling(middle, half, reach)
+            shift, spread = shift + spread * mean, spread * deviation
+    return msgspec.structs.replace(
+        state,
+        shift=floats(shift),
+        spread=floats(spread),
+        opened=() if opener is None else tuple(opener.opened),
+    )
 
 
 def scaled(data: Gathered, scaling: Scaling) -> dict[str, Rows]:

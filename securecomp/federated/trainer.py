@@ -28,7 +28,7 @@ from securecomp.carrier import Carrier
 from securecomp.core import prg
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated import steps
-from securecomp.federated.checkpoints import Checkpoint, Round
+from securecomp.federated.checkpoints import Checkpoint, Round, floats, numbers
 from securecomp.federated.clear import InTheClear
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.opening import START, Gone, Opener, fewest
@@ -92,11 +92,11 @@ class Trainer:
         rows: Mapping[str, Rows],
         protocol: sums.SumProtocol,
         carrier: Carrier,
-        start: Checkpoint,
+        state: Checkpoint,
         *,
+        resumed: bool = False,
         privacy: Privacy | None = None,
         record: Record | None = None,
-        opened: dict[str, None] | None = None,
         absent: Absent | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -108,17 +108,16 @@ class Trainer:
             rows: Each site's.
             protocol: Who adds, and how.
             carrier: Brings messages.
-            start: The beginning, for a training that has none on record.
+            state: Where it stands.
+            resumed: Whether that was on record.
             privacy: What noise promises; None for none.
             record: Where it is kept how the training stands; by default nowhere.
-            opened: Labels of totals that were opened before.
             absent: Who does not answer, for simulations; by default everybody answers.
             progress: Is told the rounds that are done, and how many there will be.
 
         Raises:
             ParameterError: Terms that do not fit each other or a site's rows.
             ThresholdError: Too few sites.
-            DecodeError, KeyMismatchError: The checkpoint is damaged, or another training's.
             LocalProtocolError: Its rounds are not paid for.
         """
         if privacy is not None and isinstance(protocol, InTheClear):
@@ -135,8 +134,7 @@ class Trainer:
         self._carrier = carrier
         self._record = record or Record(None, b"")
         size = model.shape[0] * model.shape[1]
-        found = self._record.load(size)
-        self.state = found or start
+        self.state = state
         least = self.terms.fewest(len(self.sites), fewest(protocol))
         self.protection: Protection | None = None
         if privacy is not None:
@@ -144,19 +142,18 @@ class Trainer:
             least = max(least, self.protection.plan.needed)
         colluding = 0 if privacy is None else privacy.colluding
         self.opener = Opener(
-            protocol, carrier, self.sites, least, colluding, {} if opened is None else opened
+            protocol, carrier, self.sites, least, colluding, dict.fromkeys(state.opened)
         )
         self.opener.scheme(self.terms.per_round(len(self.sites)))
         self._payment = Payment.of(privacy, self._record, self.terms.rounds)
-        self._payment.check(self.state, resumed=found is not None)
+        self._payment.check(self.state, resumed=resumed)
         self._absent = absent or (lambda _number, _sites: {})
         self._progress = progress or (lambda _done, _total: None)
 
     @property
     def weights(self) -> Floats:
         """The model's weights now, shape (K, d)."""
-        flat = np.frombuffer(self.state.weights, "<f8").astype(np.float64)
-        return flat.reshape(self.model.shape)
+        return numbers(self.state.weights).reshape(self.model.shape)
 
     def train(self) -> None:
         """Run the rounds that are left.
@@ -317,7 +314,11 @@ class Trainer:
         }
         bound = self.terms.max_rows + protection.plan.reach(0)
         block = Block([f"noised number of {protection.privacy.unit}s"], bound, parts)
-        totals, names = self.opener.add(asked, [block], {})
+        try:
+            totals, names = self.opener.add(asked, [block], {})
+        except ThresholdError:
+            self._save(attempt=self.state.attempt + 1)  # nothing was opened
+            raise
         # Of the others there may be as many a site; it only scales the steps.
         found = totals[0][0] * len(self.sites) / len(names)
         if found <= protection.plan.half_width(0):
@@ -326,7 +327,7 @@ class Trainer:
                 f"{protection.plan.half_width(0)}; the budget is spent; raise epsilon, take fewer "
                 "rounds, or give a public number of units as examples"
             )
-        self._save(units=float(found))
+        self._save(units=float(found), attempt=0)
 
     def _units(self) -> float:
         """Return the units of a round, by a public or a noised number of all."""
@@ -337,8 +338,8 @@ class Trainer:
 
     def _finished(self, done: Round, weights: Floats) -> None:
         rounds = (*self.state.rounds, done)
-        flat = weights.astype("<f8").tobytes()
-        self._save(rounds=rounds, weights=flat, begun=None, attempt=0)
+        opened = tuple(self.opener.opened)
+        self._save(rounds=rounds, weights=floats(weights), begun=None, attempt=0, opened=opened)
 
     def _save(self, **changes: object) -> None:
         new = msgspec.structs.replace(self.state, **changes)

@@ -81,7 +81,7 @@ def test_a_finished_training_is_not_run_again(path):
     first = model(checkpoint=path, **HOW).fit(sites())
     counting = Mortal()
     same(model(counting, checkpoint=path, **HOW).fit(sites()), first)
-    assert counting.calls == 1  # rows and classes
+    assert counting.calls == 0
 
 
 def test_a_round_that_may_have_been_opened_is_not_opened_over_other_sites(path):
@@ -93,7 +93,7 @@ def test_a_round_that_may_have_been_opened_is_not_opened_over_other_sites(path):
         counting, checkpoint=path, absent=lambda n, s: {"start": ["east"]} if n == 2 else {}, **how
     ).fit(sites())
     assert [r.lost for r in found.history_] == [False, True, False, False, False]
-    assert counting.calls == 1 + ROUNDS - 2
+    assert counting.calls == ROUNDS - 2
     assert len(found.history_) == ROUNDS
 
 
@@ -259,6 +259,28 @@ def test_another_training_goes_not_on_from_it(path, other):
     model(checkpoint=path).fit(sites())
     with pytest.raises(KeyMismatchError, match="is the checkpoint of another training"):
         model(checkpoint=path, **other).fit(sites())
+
+
+def test_what_is_wrong_with_a_file_is_found_before_anything_is_sent(path):
+    model(checkpoint=path).fit(sites())
+    for wrong in ({"rounds": 9}, {}):
+        if not wrong:
+            path.write_bytes(b"damaged")
+        asked = Mortal()
+        with pytest.raises((KeyMismatchError, DecodeError)):
+            model(asked, checkpoint=path, **wrong).fit(sites())
+        assert asked.calls == 0
+
+
+def test_what_was_opened_before_is_named_and_not_opened_again(path):
+    how = {"rounds": ROUNDS, "scaling": "moments", "track_loss": True}
+    whole = model(**how).fit(sites())
+    with pytest.raises(StopError):
+        model(checkpoint=path, progress=stopping(3), **how).fit(sites())
+    found = model(checkpoint=path, **how).fit(sites())
+    assert found.run_.opened == whole.run_.opened
+    assert (whole.run_.sums, found.run_.sums) == (ROUNDS + 1, ROUNDS - 3)
+    same(found, whole)
 
 
 def test_other_sites_go_not_on_from_it(path):

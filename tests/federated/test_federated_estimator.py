@@ -184,7 +184,9 @@ def test_scaling_by_moments_is_the_pooled_rows():
 
     read = matrices.of_arrays(data, None, 4, None, True, classify=True)
     opener = base.Opener(base.sums.Sharing(), base.LocalCarrier(), tuple(data), 2, 0, {})
-    scale = scaling.of("moments", read, opener, 1 << 20)
+    start = base.checkpoints.begin(4, 3, opener.carrier.entropy)
+    state = scaling.agree(start, "moments", read, opener, 1 << 20)
+    scale = scaling.Scaling.of(state, read)
     assert np.allclose(scale.shift, x.mean(axis=0), atol=1e-9)
     assert np.allclose(scale.spread, x.std(axis=0), atol=1e-9)
     rows = np.concatenate([r.features for r in scaling.scaled(read, scale).values()])

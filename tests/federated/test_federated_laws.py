@@ -61,7 +61,7 @@ def test_any_bytes_are_refused_as_no_checkpoint(tmp_path_factory, data, headed):
         data = checkpoints._MAGIC + hashlib.sha256(data).digest() + data
     path.write_bytes(data)
     with pytest.raises((DecodeError, KeyMismatchError)):
-        checkpoints.load(path, bytes(32), 4)
+        checkpoints.load(path, bytes(32), 4, 3)
 
 
 def test_a_studys_patients_are_units(monkeypatch):
