@@ -26,6 +26,7 @@ import numpy as np
 from securecomp import sums
 from securecomp.carrier import Carrier
 from securecomp.core import prg
+from securecomp.core.limbs import Limbs
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated import steps
 from securecomp.federated.checkpoints import Checkpoint, Round, floats, numbers
@@ -38,6 +39,7 @@ from securecomp.federated.records import Record
 from securecomp.federated.steps import Rows
 from securecomp.federated.terms import Terms
 from securecomp.privacy.terms import Privacy
+from securecomp.session import Layout
 from securecomp.statistics.adding import Block, Reals
 
 Absent = Callable[[int, tuple[str, ...]], Gone]
@@ -145,10 +147,22 @@ class Trainer:
             protocol, carrier, self.sites, least, colluding, dict.fromkeys(state.opened)
         )
         self.opener.scheme(self.terms.per_round(len(self.sites)))
+        if self.protection is not None:
+            self._check_room(self.protection)
         self._payment = Payment.of(privacy, self._record, self.terms.rounds)
         self._payment.check(self.state, resumed=resumed)
         self._absent = absent or (lambda _number, _sites: {})
         self._progress = progress or (lambda _done, _total: None)
+
+    def _check_room(self, protection: Protection) -> None:
+        """Refuse, before the ledger pays, names and sizes that no sum would take."""
+        scheme, many = self.opener.scheme(len(self.sites)), len(self.sites)
+        Limbs.plan(protection.bound, many, scheme.limit)
+        Limbs.plan(self.terms.max_rows + protection.plan.reach(0), many, scheme.limit)
+        protection.guarantee(paid=False)
+        agree = getattr(scheme, "session", None)
+        if agree is not None:
+            agree(self._carrier, Layout(1, 1), self.sites)
 
     @property
     def weights(self) -> Floats:

@@ -18,6 +18,7 @@ from securecomp.errors import (
 from securecomp.privacy.distributed import Plan
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
+from securecomp.sums import Paillier
 
 ROUNDS = 5
 HOW = {"rounds": ROUNDS, "batch_size": 9, "local_epochs": 2, "fraction": 0.75, "track_loss": True}
@@ -306,6 +307,16 @@ def test_a_file_has_nothing_of_a_site(path):
     data = path.read_bytes()
     for x, _ in sites().values():
         assert not any(np.float64(v).tobytes() in data for v in x.ravel())
+
+
+@pytest.mark.parametrize("protocol", ["sharing", "masking", "paillier"])
+def test_a_name_that_a_server_has_is_refused_before_anything_is_paid(path, ledger, protocol):
+    server = {"sharing": "server 2", "masking": "server", "paillier": "aggregator"}[protocol]
+    data = dict(zip(["a", "b", server, "c"], sites().values(), strict=True))
+    scheme = Paillier(bits=512, insecure_for_tests=True) if protocol == "paillier" else protocol
+    with pytest.raises(ParameterError, match=f"a site is named '{server}'"):
+        noised(path, ledger, scheme).fit(data)
+    assert ledger.state().spent.epsilon == 0
 
 
 @pytest.mark.parametrize("place", ["nowhere/training", "."])
