@@ -309,6 +309,7 @@ def _learned(protocol: sums.SumProtocol, trainer: Trainer) -> dict[str, str]:
     else:
         unit = "changes" if trainer.protection.of_sites else "gradients"
         what = f"clipped {unit} of all sites in it together, with noise"
+        what += "; and once of their units" * trainer.protection.counted
     everybody = f"the model after each round: the totals of {what}; who took part"
     kept = {done.sites for done in trainer.state.rounds if not done.lost}
     if trainer.protection is None and trainer.terms.examples is None and len(kept) > 1:
