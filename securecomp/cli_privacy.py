@@ -29,7 +29,7 @@ def budget() -> None:
 @click.option("--epsilon", required=True, metavar="E", help="What all answers may cost together.")
 @click.option("--delta", default="0", show_default=True, metavar="D", help="The same, of delta.")
 @cli_terms.relation
-@cli_terms.unit("In what they differ.")
+@cli_terms.unit("In what they differ.", "site")
 @click.option(
     "--records",
     default=1,

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def unit(words: str) -> Callable[[F], F]:
-    """Return the option `--unit`, with what its help says."""
+def unit(words: str, *others: str) -> Callable[[F], F]:
+    """Return the option `--unit`, with its help, and units beside records and patients."""
     return click.option(
         "--unit",
-        type=click.Choice(["record", "patient"]),
+        type=click.Choice(["record", "patient", *others]),
         default="record",
         show_default=True,
         help=words,

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from securecomp import secure_sum
+from securecomp.ckks.model import LogisticModel
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -34,6 +35,7 @@ def run(name, folder, *arguments):
 def test_there_is_no_example_without_a_test():
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
         "encrypted_inference.py",
+        "federated_training.py",
         "hidden_model.py",
         "hospital_analyses.py",
         "hospital_sums.py",
@@ -183,3 +185,22 @@ def test_private_training(tmp_path):
         "epsilon   2",
         "epsilon   8",
     ]
+
+
+def test_federated_training(tmp_path):
+    """The same bits in secret and in the clear, the budget, and a model that others read."""
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "error", EXAMPLES / "federated_training.py", "model.json"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "in the clear: the same bits" in done.stdout
+    assert "left of the budget: epsilon 6" in done.stdout
+    difference = float(done.stdout.split("maximum of the likelihood: ")[1].split()[0])
+    assert difference < 1e-6
+    model = LogisticModel.from_json((tmp_path / "model.json").read_text())
+    assert model.features[0] == "log(los)"

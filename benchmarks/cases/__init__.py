@@ -6,6 +6,7 @@ from benchmarks.cases import (
     audits,
     ckks,
     computing,
+    federating,
     field,
     growth,
     leakage,
@@ -29,6 +30,7 @@ CASES: tuple[Case, ...] = (
     *study.CASES,
     *regression.CASES,
     *survival.CASES,
+    *federating.CASES,
     *masking.CASES,
     *paillier.CASES,
     # BLAS's threads would spin while others are timed, and slow numpy's short products most.

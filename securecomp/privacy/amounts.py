@@ -98,6 +98,12 @@ def above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
+def below(amount: Fraction) -> float:
+    """Return the largest float that is not above an amount: rounding promises nothing more."""
+    near = float(amount)
+    return near if Fraction(near) <= amount else math.nextafter(near, -math.inf)
+
+
 def written(value: Fraction) -> str:
     """Return an amount as text that `exact` reads back: a decimal where it has one."""
     rest = value.denominator

@@ -109,7 +109,11 @@ def explain(epsilon: Amount, delta: Amount = 0, neighbours: Neighbours | None = 
         ParameterError: Epsilon is not a finite number above 0, or delta not a probability below 1.
     """
     units = neighbours or Neighbours()
-    who = {"record": "one record", "patient": "one patient with all records"}[units.unit]
+    who = {
+        "record": "one record",
+        "patient": "one patient with all records",
+        "site": "one site with all of its rows",
+    }[units.unit]
     told = {
         "add/remove": f"whether {who} is in the data",
         "replace-one": f"which of two possible contents {who} has",

@@ -73,6 +73,11 @@ class Ledger:
         self._shown = os.fspath(path)
         self._dataset = dataset
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
     @classmethod
     def create(
         cls,

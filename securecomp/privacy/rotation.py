@@ -34,6 +34,8 @@ _BETA = math.exp(-0.5)  # a rounding is kept with probability 1 - beta at least
 _MOST_TRIES = 1000  # (0.61)^1000
 _DIGITS = 2.0**-53
 _MOST_SCALED = 1 << 52  # beyond, a double has no digits left to round
+_CHUNK = 1 << 16  # numbers that are worked on together
+_SAFE_SQUARES = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +111,10 @@ class Encoding:
             bad = int(np.argmax(~np.isfinite(rows).all(axis=1)))
             raise RangeError(f"vectors: row {bad + 1} has a NaN or infinite number; correct it")
         seed, total = entropy(prg.SEED_BYTES), np.zeros(self.padded, np.int64)
-        for number, row in enumerate(rows):
-            # By the largest element first: squares of large numbers are infinite.
-            largest = float(np.abs(row).max())
-            norm = largest * float(np.linalg.norm(row / largest)) if largest else 0.0
-            if not math.isfinite(norm):
-                raise RangeError("a vector is longer than any float; scale it")
-            clipped = row * min(1.0, self.clip / norm) if norm else row
-            total += self._round(self._forward(clipped) * self.scale, seed, number)
+        many = max(1, _CHUNK // self.padded)
+        for number, start in enumerate(range(0, len(rows), many)):
+            clipped = self._clipped(rows[start : start + many])
+            total += self._round(self._forward(clipped) * self.scale, seed, number).sum(axis=0)
         return [int(n) for n in total]
 
     def decode(self, total: npt.ArrayLike) -> Floats:
@@ -125,13 +123,24 @@ class Encoding:
         if integers.shape != (self.padded,):
             raise ParameterError(f"a total has {self.padded} integers, not {integers.shape}")
         signs, root = self._signs(), math.sqrt(self.padded)
-        return np.asarray(_hadamard(integers / self.scale) * signs / root, np.float64)[
-            : self.length
-        ]
+        turned = _hadamard(integers[None] / self.scale)[0] * signs / root
+        return np.asarray(turned, np.float64)[: self.length]
 
-    def _forward(self, row: Floats) -> Floats:
-        wide = np.zeros(self.padded)
-        wide[: self.length] = row
+    def _clipped(self, rows: Floats) -> Floats:
+        # By the largest element first: squares of large numbers are infinite.
+        largest = np.abs(rows).max(axis=1)
+        unit = np.where(largest > 0, largest, 1.0)
+        with np.errstate(over="ignore"):
+            norms = largest * np.linalg.norm(rows / unit[:, None], axis=1)
+        if not np.isfinite(norms).all():
+            raise RangeError("a vector is longer than any float; scale it")
+        longer = norms > self.clip
+        factors = np.where(longer, self.clip / np.where(longer, norms, 1.0), 1.0)
+        return np.asarray(rows * factors[:, None], np.float64)
+
+    def _forward(self, rows: Floats) -> Floats:
+        wide = np.zeros((len(rows), self.padded))
+        wide[:, : self.length] = rows
         return np.asarray(_hadamard(wide * self._signs()) / math.sqrt(self.padded), np.float64)
 
     def _signs(self) -> Floats:
@@ -140,23 +149,37 @@ class Encoding:
         bits = np.unpackbits(words.view(np.uint8), count=self.padded)
         return np.asarray(1 - 2.0 * bits, np.float64)
 
-    def _round(self, row: Floats, seed: bytes, number: int) -> npt.NDArray[np.int64]:
+    def _round(self, rows: Floats, seed: bytes, number: int) -> npt.NDArray[np.int64]:
+        """Round each row until its length is within the bound, independently of the others."""
+        found = np.zeros(rows.shape, np.int64)
+        left = np.arange(len(rows))
         for attempt in range(_MOST_TRIES):
             key = prg.derive(seed, "rounding of vectors", number, attempt)
-            uniform = (prg.expand_words(key, self.padded) >> np.uint64(11)) * _DIGITS
-            rounded = np.floor(row + uniform).astype(np.int64)
-            if int((rounded.astype(object) ** 2).sum()) <= self.square:
-                return rounded
+            words = prg.expand_words(key, left.size * self.padded)
+            uniform = (words >> np.uint64(11)).reshape(left.size, self.padded) * _DIGITS
+            rounded = np.floor(rows[left] + uniform).astype(np.int64)
+            kept = self._within(rounded)
+            found[left[kept]] = rounded[kept]
+            left = left[~kept]
+            if not left.size:
+                return found
         raise RangeError("a vector could not be rounded within its bound; choose a finer scale")
 
+    def _within(self, rounded: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which rows of integers are short enough, exactly."""
+        # An element is at most the longest norm and one more; else Python's integers square.
+        longest = (math.isqrt(self.square) + 2) ** 2
+        exact = rounded if longest * self.padded < _SAFE_SQUARES else rounded.astype(object)
+        return np.asarray((exact**2).sum(axis=1) <= self.square, np.bool_)
 
-def _hadamard(vector: Floats) -> Floats:
-    """Return the Walsh-Hadamard transform of a vector of 2^k elements, not normalised."""
-    out: Floats = vector.copy()
+
+def _hadamard(rows: Floats) -> Floats:
+    """Return the Walsh-Hadamard transform of rows of 2^k elements, not normalised."""
+    out: Floats = rows.copy()
     step = 1
-    while step < out.size:
-        pairs = out.reshape(-1, 2, step)
-        halves = [pairs[:, :1] + pairs[:, 1:], pairs[:, :1] - pairs[:, 1:]]
-        out = np.concatenate(halves, axis=1).reshape(-1)
+    while step < rows.shape[1]:
+        pairs = out.reshape(len(rows), -1, 2, step)
+        halves = [pairs[:, :, :1] + pairs[:, :, 1:], pairs[:, :, :1] - pairs[:, :, 1:]]
+        out = np.concatenate(halves, axis=2).reshape(rows.shape)
         step *= 2
     return out

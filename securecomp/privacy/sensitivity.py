@@ -3,7 +3,8 @@
 Sensitivities are exact fractions, of whatever numbers bounds are given in; only the noise's scale
 becomes a float, rounded up. Two data sets are neighbours if they differ in one *unit*: a record, or
 a patient with all of at most m records. Under `add/remove` one of them lacks the unit, under
-`replace-one` it has another one in its place.
+`replace-one` it has another one in its place. A unit may also be a whole site with all of its
+rows: no bound on values limits what a site changes, so that only updates are clipped to it.
 
 Source: Dwork, Roth, The Algorithmic Foundations of Differential Privacy (2014), 2.3 and 3.3; for
 the relations and units Near, Abuah, Programming Differential Privacy (2021), chapters 3 and 5.
@@ -23,9 +24,9 @@ from securecomp.errors import ParameterError, RangeError
 from securecomp.privacy.amounts import above
 
 Relation = Literal["add/remove", "replace-one"]
-Unit = Literal["record", "patient"]
+Unit = Literal["record", "patient", "site"]
 RELATIONS: tuple[Relation, ...] = ("add/remove", "replace-one")
-UNITS: tuple[Unit, ...] = ("record", "patient")
+UNITS: tuple[Unit, ...] = ("record", "patient", "site")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Neighbours:
 
     Attributes:
         relation: Whether a unit is there or not, or is replaced by another.
-        unit: What is protected: one record, or a patient with all records.
+        unit: What is protected: one record, a patient with all records, or a site with all rows.
         records: The most records of one unit; must be enforced before anything is summed.
     """
 
@@ -49,7 +50,7 @@ class Neighbours:
             raise ParameterError(f"the unit is one of {UNITS}, not {self.unit!r}")
         if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
             raise ParameterError(f"a unit has at least one record, not {self.records!r}")
-        if self.unit == "record" and self.records != 1:
+        if self.unit != "patient" and self.records != 1:
             raise ParameterError(
                 f"a unit of {self.records} records is a patient; say unit 'patient'"
             )
@@ -57,6 +58,8 @@ class Neighbours:
     def __str__(self) -> str:
         if self.unit == "record":
             return f"{self.relation} of one record"
+        if self.unit == "site":
+            return f"{self.relation} of one site with all of its rows"
         some = "record" if self.records == 1 else "records"
         return f"{self.relation} of one patient with at most {self.records} {some}"
 

@@ -42,7 +42,7 @@ class Privacy:
     Attributes:
         epsilon: Of all questions of one run together.
         delta: Likewise; 0 only for Laplace noise.
-        unit: What is protected: a "record", or a "patient" with all records.
+        unit: What is protected: a "record", a "patient" with all records, or in training a "site".
         identifier: For patients: the column that says whose record it is. Every site keeps the
             first `records` rows of each, and leaves out the rest.
         records: The most records of a patient that a site keeps.
@@ -94,8 +94,8 @@ class Privacy:
             )
         for column in self.bounds:
             self.limits(column)
-        if self.unit == "record" and self.sites != 1:
-            raise ParameterError('a record is at one site; sites is for unit="patient"')
+        if self.unit != "patient" and self.sites != 1:
+            raise ParameterError(f'a {self.unit} is at one site; sites is for unit="patient"')
         self.neighbours  # noqa: B018 - it checks relation, unit and records
 
     @property

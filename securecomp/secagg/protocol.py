@@ -1,17 +1,20 @@
 """Secure aggregation by masking, as a `SumProtocol`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from securecomp import wire
 from securecomp.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.secagg import masking
-from securecomp.secagg.aggregate import Receiver
+from securecomp.secagg.aggregate import Aggregate, Receiver
 from securecomp.secagg.client import Client
 from securecomp.secagg.parameters import PROTOCOL, SMALLEST_COHORT, Parameters, Security
 from securecomp.secagg.server import Server
 from securecomp.session import Layout, Session
+
+STEPS = ("advertise", "share", "mask", "consent", "unmask")
+"""What a client does in a sum, in order; to consent is for active security."""
 
 
 class Masking:
@@ -105,6 +108,37 @@ class Masking:
             ThresholdError: Fewer than three contributors.
             RangeError: A value is beyond the layout's bound, or the bound too large.
         """
+        return self.aggregate(carrier, layout, contributors, receivers).values
+
+    def aggregate(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: Inputs,
+        receivers: tuple[str, ...] | None = None,
+        gone: Mapping[str, Collection[str]] | None = None,
+    ) -> Aggregate:
+        """Run all roles, of which some vanish, and return the total over those that stay.
+
+        Who vanishes after its masked vector arrived is in the total; before, it is not.
+
+        Args:
+            carrier: Brings messages.
+            layout: What is summed.
+            contributors: Each one's name, and how it reads its vector.
+            receivers: Who gets the total; by default every contributor.
+            gone: A step of `STEPS` to those that answer no more from it on.
+
+        Raises:
+            ParameterError: A step that is none.
+            ThresholdError: Fewer than three contributors, or too few are left for what was agreed;
+                then nothing is opened.
+            RangeError: A value is beyond the layout's bound, or the bound too large.
+        """
+        vanished = {step: set(names) for step, names in (gone or {}).items()}
+        for unknown in vanished.keys() - set(STEPS):
+            raise ParameterError(f"there is no step {unknown!r}; one of {', '.join(STEPS)}")
+        away: set[str] = set()
         session = self.session(carrier, layout, tuple(contributors), receivers)
         inputs = {name: read() for name, read in contributors.items()}
         # Every vector is checked before the first key leaves.
@@ -119,12 +153,15 @@ class Masking:
         server = Server(session, self.server, carrier.identity(self.server), entropy=entropy)
 
         def step(
-            act: Callable[[str, wire.Buffer], wire.Buffer], incoming: dict[str, wire.Buffer]
+            what: str,
+            act: Callable[[str, wire.Buffer], wire.Buffer],
+            incoming: dict[str, wire.Buffer],
         ) -> dict[str, wire.Buffer]:
             """Give every client its message, the answers to the server, and close the step."""
+            away.update(vanished.get(what, ()))
             answers = carrier.each(
                 lambda name: act(name, carrier.send(self.server, name, incoming[name])),
-                incoming,
+                [name for name in incoming if name not in away],
                 layout.length,
             )
             carrier.next_round()
@@ -134,21 +171,26 @@ class Masking:
             carrier.next_round()
             return messages
 
+        away.update(vanished.get("advertise", ()))
         for name, client in clients.items():
-            server.receive(carrier.send(name, self.server, client.advertise()))
+            if name not in away:
+                server.receive(carrier.send(name, self.server, client.advertise()))
         messages = server.close()
         carrier.next_round()
-        messages = step(lambda name, data: clients[name].share(data), messages)
-        messages = step(lambda name, data: clients[name].mask(data, inputs[name]), messages)
+        messages = step("share", lambda name, data: clients[name].share(data), messages)
+        messages = step("mask", lambda name, data: clients[name].mask(data, inputs[name]), messages)
         if self.security == "active":
-            messages = step(lambda name, data: clients[name].consent(data), messages)
-        messages = step(lambda name, data: clients[name].unmask(data), messages)
+            messages = step("consent", lambda name, data: clients[name].consent(data), messages)
+        messages = step("unmask", lambda name, data: clients[name].unmask(data), messages)
 
-        def finish(name: str) -> Vector:
+        def finish(name: str) -> Aggregate:
             receiver = Receiver(session, name, carrier.identity(name))
-            return receiver.receive(carrier.send(self.server, name, messages[name])).values
+            return receiver.receive(carrier.send(self.server, name, messages[name]))
 
-        return carrier.each(finish, messages, layout.length)[session.receivers[0]]
+        there = [name for name in session.receivers if name not in away]
+        if not there:
+            raise ThresholdError(1, 0, "nobody is left to receive the total")
+        return carrier.each(finish, there, layout.length)[there[0]]
 
     def learned(self) -> dict[str, str]:
         """Say what each kind of party learns, and under which assumption."""

@@ -5,20 +5,21 @@ treatment coding; a category whose level means are not in the span of the terms 
 its levels, as in R, patsy and formulaic.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError, brief
-from securecomp.statistics import expressions
+from securecomp.statistics import expressions, formulas
 from securecomp.statistics.expressions import Expression, Rows
 from securecomp.statistics.formulas import Category, Factor, Formula
 from securecomp.statistics.measures import Missing, kept_rows
-from securecomp.statistics.schema import Schema
-from securecomp.statistics.tables import Table
+from securecomp.statistics.schema import Column, Schema
+from securecomp.statistics.tables import Level, Table
 
 INTERCEPT = "Intercept"
 MAX_COLUMNS = 1000
@@ -129,6 +130,27 @@ class Design:
         for i, column in enumerate(self.columns):
             found[:, i] = rows.floats(column)
         return found
+
+
+def new_rows(
+    frame: Any, formula: str, levels: Mapping[str, Sequence[Level]], offset: str | None = None
+) -> tuple["Design", Rows]:
+    """Return a formula's design, and rows that stay here; nothing is sent.
+
+    Args:
+        frame: A data frame with the columns that the formula uses (and the offset).
+        formula: As it was fitted.
+        levels: The agreed levels of its categorical columns.
+        offset: Column of an offset.
+
+    Raises:
+        ParameterError: A column is missing.
+        RangeError: A cell is empty, or not one of the levels.
+    """
+    table = Table("new rows", frame)
+    schema = Schema([table], {name: Column(levels=v) for name, v in levels.items()})
+    design = Design.of(formulas.parse(formula, schema, new_rows=True), schema, None, offset)
+    return design, design.rows(table, schema, "error")
 
 
 def _columns(term: _Coded) -> Iterator[tuple[str, Expression]]:

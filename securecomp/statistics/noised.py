@@ -14,7 +14,6 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from securecomp import sums
@@ -23,6 +22,7 @@ from securecomp.core.limbs import Limbs
 from securecomp.errors import ParameterError
 from securecomp.local import LocalCarrier
 from securecomp.privacy import distributed, sensitivity
+from securecomp.privacy.amounts import below
 from securecomp.privacy.distributed import Plan
 from securecomp.privacy.guarantee import Guarantee
 from securecomp.privacy.noise import Change
@@ -129,8 +129,8 @@ class Noised:
         plan = distributed.plan(
             terms.noise,
             changes,
-            _below(cost.epsilon),
-            _below(cost.delta),
+            below(cost.epsilon),
+            below(cost.delta),
             len(tables),
             colluding=terms.colluding,
             dropouts=terms.dropouts,
@@ -180,6 +180,11 @@ class Noised:
         return results
 
     def _check(self, statistics: Sequence[Statistic]) -> None:
+        if self._privacy.unit == "site":
+            raise ParameterError(
+                'unit="site" is for training, where each site\'s update is clipped; what a site '
+                'adds to a count or a sum has no bound: ask with unit="record" or "patient"'
+            )
         for s in statistics:
             if not isinstance(s, _ANSWERED):
                 raise ParameterError(
@@ -348,12 +353,6 @@ def _judge_mean(row: Row, middle: float, of_sum: float, of_count: float, likely:
         return
     spread = math.hypot(of_sum, (mean - middle) * of_count) / n
     row["error"] = _NORMAL * spread if n > likely else None
-
-
-def _below(amount: Fraction) -> float:
-    """Return the largest float that is not above an amount: rounding promises nothing more."""
-    near = float(amount)
-    return near if Fraction(near) <= amount else math.nextafter(near, -math.inf)
 
 
 def _words(s: Statistic) -> str:

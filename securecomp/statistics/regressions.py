@@ -9,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError
-from securecomp.statistics import formulas
 from securecomp.statistics.analysis import Analysis, Grid, Plot
-from securecomp.statistics.designs import INTERCEPT, Design
+from securecomp.statistics.designs import INTERCEPT, new_rows
 from securecomp.statistics.families import FAMILIES
 from securecomp.statistics.fitting import Step
 from securecomp.statistics.gathering import STEEPEST
 from securecomp.statistics.results import Run, data_frame
-from securecomp.statistics.schema import Column, Schema
-from securecomp.statistics.tables import Level, Table
+from securecomp.statistics.tables import Level
 from securecomp.statistics.tails import check_confidence
 
 if TYPE_CHECKING:
@@ -219,11 +217,7 @@ class Regression(Analysis):
         """
         if which not in ("mean", "linear"):
             raise ParameterError(f'which is "mean" or "linear", not {which!r}')
-        table = Table("new rows", frame)
-        schema = Schema([table], {name: Column(levels=v) for name, v in self.levels.items()})
-        formula = formulas.parse(self.formula, schema, new_rows=True)
-        design = Design.of(formula, schema, None, self.offset)
-        rows = design.rows(table, schema, "error")
+        design, rows = new_rows(frame, self.formula, self.levels, self.offset)
         eta = design.matrix(rows) @ self.params
         if design.offset is not None:
             eta = eta + rows.floats(design.offset)

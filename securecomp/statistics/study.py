@@ -241,8 +241,8 @@ class Study(Analyses):
     def _noised(self, privacy: Privacy, statistics: Sequence[Statistic]) -> list[Result]:
         from securecomp.statistics.noised import Noised  # samplers take a while to load
 
+        self.agree()
         if self.codebook is not None:
-            self._agree(self.codebook)
             bounds = {**self.codebook.ranges(), **privacy.bounds}
             privacy = dataclasses.replace(privacy, bounds=bounds)
         noised = Noised(privacy, self.tables, self.columns, self.missing, self.rule, self.protocol)
@@ -261,15 +261,20 @@ class Study(Analyses):
                 "this study answers with noise: counts, sums, means, histograms and cross tables; "
                 "for other analyses make a study without privacy, if its results may be shown"
             )
-        if self.codebook is not None:
-            self._agree(self.codebook)
+        self.agree()
         closed = self.codebook is not None
         schema = Schema(self.tables, self.columns, rows=self.rows, closed=closed)
         return Inquiry(self.tables, schema, self.missing, self.protocol, self._carrier)
 
-    def _agree(self, codebook: Codebook) -> None:
-        """Verify the signatures, and let every site check its rows; once is enough."""
-        if self._checked:
+    def agree(self) -> None:
+        """Verify the codebook's signatures, and let every site check its rows; once is enough.
+
+        Raises:
+            AuthenticationError: A site has not signed the codebook, or another one.
+            ParameterError, RangeError: A site's data do not follow it.
+        """
+        codebook = self.codebook
+        if codebook is None or self._checked:
             return
         names = [table.site for table in self.tables]
         own = {name: self._carrier.identity(name) for name in names}

@@ -56,6 +56,7 @@ def test_the_commands_of_this_file_are_there():
         ["demo", "hospitals"],
         ["demo", "inference"],
         ["demo", "leakage"],
+        ["demo", "training"],
     ]
 
 

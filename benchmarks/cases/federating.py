@@ -1,0 +1,96 @@
+"""A round of federated averaging over secure sums against the same round in the clear."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from securecomp import sums
+from securecomp.federated.checkpoints import begin
+from securecomp.federated.clear import InTheClear
+from securecomp.federated.losses import Loss
+from securecomp.federated.steps import Rows
+from securecomp.federated.terms import Terms
+from securecomp.federated.trainer import Model, Trainer
+from securecomp.local import LocalCarrier
+from securecomp.overhead.job import Case, Cost, Job, WrongResultError
+
+SITES = (4, 54, 500)
+ROWS, COLUMNS = 50, 20
+_NAMES = (*(f"x{i}" for i in range(COLUMNS)), "Intercept")
+
+
+def _rows(sites: int) -> dict[str, Rows]:
+    draw = np.random.default_rng(7)
+    effects = draw.normal(0, 0.5, COLUMNS)
+    found = {}
+    for i in range(sites):
+        values = draw.normal(0, 1, (ROWS, COLUMNS))
+        ill = draw.random(ROWS) < 1 / (1 + np.exp(-values @ effects))
+        features = np.column_stack([values, np.ones(ROWS)])
+        found[f"hospital {i}"] = Rows(features, ill[:, None].astype(np.float64))
+    return found
+
+
+def averaged(protocol: str) -> Callable[[int], Job]:
+    """Return the maker of one round: a local epoch in batches, and one sum."""
+
+    def build(sites: int) -> Job:
+        rows = _rows(sites)
+        terms = Terms(rounds=1, batch_size=10, max_rows=1 << 12)
+        model = Model(Loss("sigmoid"), _NAMES, 1, True)
+        # The seed of the batches is public, and the same for both sides.
+        start = begin(len(_NAMES), COLUMNS, lambda size: bytes(size))
+
+        def run(scheme: sums.SumProtocol, carrier: LocalCarrier) -> Trainer:
+            carrier.start()
+            trainer = Trainer(terms, model, rows, scheme, carrier, start)
+            trainer.train()
+            return trainer
+
+        def setup() -> tuple[sums.SumProtocol, LocalCarrier]:
+            scheme, carrier = sums.protocol(protocol), LocalCarrier()
+            for name in rows:
+                carrier.identity(name)
+            if isinstance(scheme, sums.Paillier):
+                scheme.key(carrier)
+            return scheme, carrier
+
+        clear = LocalCarrier()
+
+        def check(plain: Trainer, secure: Trainer) -> float:
+            if plain.state.weights != secure.state.weights:
+                raise WrongResultError("the weights are not the same bits as in the clear")
+            return 0.0
+
+        return Job(
+            sizes={"sites": sites, "rows": sites * ROWS, "columns": COLUMNS},
+            plain=lambda: run(InTheClear(), clear),
+            secure=lambda ready: run(*ready),
+            check=check,
+            setup=setup,
+            cost=lambda ready, _: Cost.of(ready[1].transcript, rows),
+            note=(
+                "One round: an epoch in batches of 10 at every site, one sum, and the total to "
+                "every site. Plaintext: the same in the clear. Long-term keys are drawn before; "
+                "masking agrees on new keys in every round."
+            ),
+        )
+
+    return build
+
+
+CASES = tuple(
+    Case(
+        f"training/round/{protocol}/{sites}",
+        f"A round of federated averaging, {sites} sites, {COLUMNS} columns, {protocol}",
+        averaged(protocol),
+        size=sites,
+        quick=min(sites, 54 if protocol != "paillier" else 4),
+        tiny=4,
+        series="sites",
+        scheme=protocol,
+        rounds=0 if sites < 500 else 3,
+    )
+    for protocol in sums.PROTOCOLS
+    for sites in SITES
+)

@@ -1,0 +1,322 @@
+"""What models that are trained over sites share: scikit-learn's manners, and `fit`.
+
+`fit` takes a `Study` and a formula, or a mapping from site to (X, y): the sites' roles run in this
+process, over the bytes that would cross a network. What is fitted predicts here, on rows that stay
+here.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Literal
+
+import numpy as np
+
+from securecomp import sums
+from securecomp.ckks.model import Label
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.errors import BackendUnavailableError, ParameterError
+from securecomp.federated import checkpoints, gathering, matrices, scaling
+from securecomp.federated.checkpoints import Round
+from securecomp.federated.clear import InTheClear
+from securecomp.federated.gathering import Gathered
+from securecomp.federated.losses import Floats, Loss
+from securecomp.federated.matrices import Arrays, Ranges
+from securecomp.federated.opening import Opener, fewest
+from securecomp.federated.records import Record
+from securecomp.federated.scaling import Kind, Scaling
+from securecomp.federated.terms import Strategy, Terms, digest
+from securecomp.federated.trainer import Absent, Model, Progress, Trainer
+from securecomp.local import LocalCarrier
+from securecomp.privacy.guarantee import Guarantee
+from securecomp.privacy.terms import Privacy
+from securecomp.statistics import designs
+from securecomp.statistics.designs import INTERCEPT
+from securecomp.statistics.results import Run
+from securecomp.statistics.study import Study
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    raise BackendUnavailableError(
+        "training has scikit-learn's manners: pip install 'securecomp[federated]'"
+    ) from None
+
+__all__ = ["ClassifierMixin", "Federated", "RegressorMixin", "check_is_fitted"]
+
+Protocol = sums.SumProtocol | Literal["sharing", "masking", "paillier", "clear"]
+_PROMISED = (
+    "unit", "identifier", "records", "sites", "relation", "noise", "colluding", "dropouts",
+)  # fmt: skip
+_TERMS = tuple(field.name for field in fields(Terms))
+
+
+class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What both models share; see `FederatedLogisticRegression` for the arguments."""
+
+    _classify = False
+
+    def __init__(
+        self,
+        protocol: Protocol | None = None,
+        privacy: Privacy | None = None,
+        *,
+        strategy: Strategy = "averaging",
+        rounds: int = 50,
+        fraction: float = 1.0,
+        local_epochs: int = 1,
+        batch_size: int | None = None,
+        learning_rate: float = 0.5,
+        server_rate: float = 1.0,
+        l2: float = 0.0,
+        clip: float = 1.0,
+        examples: int | None = None,
+        dropouts: int = 0,
+        track_loss: bool = False,
+        fit_intercept: bool = True,
+        scaling: Kind | None = None,
+        classes: Sequence[Label] | None = None,
+        bounds: Ranges = None,
+        bound: float = 16.0,
+        bits: int = 30,
+        max_rows: int = 1 << 20,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: Progress | None = None,
+        absent: Absent | None = None,
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        self.protocol = protocol
+        self.privacy = privacy
+        self.strategy = strategy
+        self.rounds = rounds
+        self.fraction = fraction
+        self.local_epochs = local_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.server_rate = server_rate
+        self.l2 = l2
+        self.clip = clip
+        self.examples = examples
+        self.dropouts = dropouts
+        self.track_loss = track_loss
+        self.fit_intercept = fit_intercept
+        self.scaling = scaling
+        self.classes = classes
+        self.bounds = bounds
+        self.bound = bound
+        self.bits = bits
+        self.max_rows = max_rows
+        self.checkpoint = checkpoint
+        self.progress = progress
+        self.absent = absent
+        self.entropy = entropy
+
+    def _loss(self, outputs: int) -> Loss:
+        """Return what is trained, of a model with so many outputs."""
+        raise NotImplementedError
+
+    def fit(self, data: Study | Arrays, formula: str | None = None) -> "Federated":
+        """Train over the sites.
+
+        Args:
+            data: A study, whose protocol, terms of privacy and declared columns hold unless others
+                are given; or site name to (X, y), with patients as units (X, y, whose each row is).
+            formula: Of a study: as `Study.glm` takes it. It says whether there is an intercept.
+
+        Returns:
+            This model, fitted.
+
+        Raises:
+            ParameterError: Terms, columns or labels that do not fit; it says which and where.
+            RangeError: A value is missing or beyond its bound, or the training diverges.
+            ThresholdError: Too few sites, or too few that stay; a checkpoint can be gone on from.
+            BudgetError: The ledger does not cover the whole training; nothing was sent.
+            DecodeError, KeyMismatchError: The checkpoint is damaged, or another training's.
+        """
+        clock = time.perf_counter()
+        terms = Terms(**{name: getattr(self, name) for name in _TERMS})
+        privacy, protocol = self._agreed(data)
+        read = self._read(data, formula, privacy)
+        for name, site in read.sites.items():
+            terms.check_rows(name, len(site.features))
+        terms.fewest(len(read.sites), fewest(protocol))
+        kind = self.scaling or ("moments" if privacy is None else "bounds")
+        loss = self._loss(read.outputs)
+        agreed = digest(terms, loss, _facts(read, kind, privacy, protocol))
+        record = Record(self.checkpoint, agreed)
+        names = (*read.names, INTERCEPT) if read.intercept else read.names
+        size, columns = len(names) * read.outputs, len(read.names)
+        carrier = LocalCarrier(self.entropy)
+        state, first = record.load(size, columns), None
+        resumed = state is not None
+        if state is None:
+            state = checkpoints.begin(size, columns, self.entropy)
+            if privacy is None:
+                first = Opener(protocol, carrier, tuple(read.sites), fewest(protocol), 0, {})
+            state = scaling.agree(state, kind, read, first, terms.max_rows)
+        scale = Scaling.of(state, read)
+        trainer = Trainer(
+            terms,
+            Model(loss, names, read.outputs, read.intercept),
+            scaling.scaled(read, scale),
+            protocol,
+            carrier,
+            state,
+            resumed=resumed,
+            privacy=privacy,
+            record=record,
+            absent=self.absent,
+            progress=self.progress,
+        )
+        trainer.train()
+        self._take(read, scale, trainer)
+        self.learned_ = _learned(protocol, trainer)
+        self.guarantee_: Guarantee | None = None
+        if trainer.protection is not None:
+            paid = privacy is not None and privacy.ledger is not None
+            self.guarantee_ = trainer.protection.guarantee(paid)
+        self.run_ = Run(
+            protocol.name,
+            trainer.sites,
+            getattr(protocol, "servers", 1),
+            carrier.transcript,
+            time.perf_counter() - clock,
+            None,
+            self.learned_,
+            dict(read.from_data),
+            trainer.opener.count + (first.count if first else 0),
+            tuple(trainer.opener.opened),
+        )
+        return self
+
+    def _agreed(self, data: Study | Arrays) -> tuple[Privacy | None, sums.SumProtocol]:
+        """Return terms of privacy and protocol: the model's own, or the study's."""
+        privacy, protocol = self.privacy, self.protocol
+        if privacy is not None and not isinstance(privacy, Privacy):
+            raise ParameterError(f"privacy is a Privacy, not {privacy!r}")
+        if isinstance(data, Study):
+            if privacy is not None and data.privacy not in (None, privacy):
+                raise ParameterError(
+                    "the study has other terms of privacy than the model; give them once"
+                )
+            privacy = privacy or data.privacy
+            protocol = protocol or data.protocol
+        if protocol is None:
+            return privacy, sums.Sharing()
+        if not isinstance(protocol, str):
+            if not hasattr(protocol, "run"):
+                raise ParameterError(f"protocol is a name or a SumProtocol, not {protocol!r}")
+            return privacy, protocol
+        return privacy, InTheClear() if protocol == "clear" else sums.protocol(protocol)
+
+    def _read(self, data: Study | Arrays, formula: str | None, privacy: Privacy | None) -> Gathered:
+        if isinstance(data, Study):
+            if formula is None:
+                raise ParameterError('a study needs a formula, such as "died ~ los + C(type)"')
+            if self.classes is not None:
+                raise ParameterError("classes of a study are its response's levels; declare them")
+            if self.bounds is not None and not isinstance(self.bounds, Mapping):
+                raise ParameterError("bounds of a study map factors of the formula to numbers")
+            return gathering.of_study(data, formula, privacy, self.bounds, classify=self._classify)
+        if formula is not None:
+            raise ParameterError("a formula is for a Study; matrices have their columns")
+        return matrices.of_arrays(
+            data,
+            privacy,
+            self.bounds,
+            self.classes,
+            bool(self.fit_intercept),
+            classify=self._classify,
+        )
+
+    def _take(self, read: Gathered, scale: Scaling, trainer: Trainer) -> None:
+        """Take what was trained, in the columns' own units."""
+        self.coef_, self.intercept_ = scale.unscaled(trainer.weights, read.intercept)
+        self.n_features_in_ = len(read.names)
+        if read.named:
+            self.feature_names_in_ = np.array(read.names, object)
+        self.history_: tuple[Round, ...] = trainer.state.rounds
+        self.n_iter_ = len(self.history_)
+        self._gathered = (read.names, scale.reach, read.formula, dict(read.levels))
+
+    def _scores(self, rows: Any) -> Floats:
+        """Return the linear predictors of new rows, shape (n, K)."""
+        check_is_fitted(self, "coef_")
+        names, _, formula, levels = self._gathered
+        if formula is not None:
+            design, read = designs.new_rows(rows, formula, levels)
+            places = [i for i, name in enumerate(design.names) if name != INTERCEPT]
+            features = design.matrix(read)[:, places]
+        else:
+            features = matrices.matrix(rows, "new rows")
+            given = matrices.names_of(rows)
+            if features.shape[1] != len(names):
+                raise ParameterError(
+                    f"new rows have {features.shape[1]} columns, and the model {len(names)}"
+                )
+            if hasattr(self, "feature_names_in_") and given not in (None, names):
+                raise ParameterError("the columns of new rows are not named as those of training")
+            if not np.isfinite(features).all():
+                raise ParameterError("new rows have a number that is missing or infinite")
+        found = features @ np.atleast_2d(self.coef_).T + self.intercept_
+        return np.asarray(found, np.float64)
+
+
+def _facts(
+    read: Gathered, kind: Kind, privacy: Privacy | None, protocol: sums.SumProtocol
+) -> dict[str, Any]:
+    """Return what a checkpoint is bound to, beside the terms."""
+    promised = None
+    if privacy is not None:
+        kept = (
+            "unit",
+            "identifier",
+            "records",
+            "sites",
+            "relation",
+            "noise",
+            "colluding",
+            "dropouts",
+        )
+        promised = {name: getattr(privacy, name) for name in kept} | {"cost": str(privacy.cost)}
+    return {
+        "sites": list(read.sites),
+        "columns": list(read.names),
+        "classes": [str(label) for label in read.classes or ()],
+        "intercept": read.intercept,
+        "scaling": str(kind),
+        "low": read.low.tobytes(),
+        "high": read.high.tobytes(),
+        "protocol": [
+            protocol.name,
+            str(getattr(protocol, "servers", "")),
+            str(getattr(protocol, "security", "")),
+        ],
+        "privacy": promised,
+    }
+
+
+def _learned(protocol: sums.SumProtocol, trainer: Trainer) -> dict[str, str]:
+    """Say what each kind of party learned."""
+    found = dict(protocol.learned())
+    if trainer.protection is None:
+        what = "changes times rows" + ", and rows," * (trainer.terms.examples is None)
+        what += " of all sites in it together"
+        what += "; and of their losses" if trainer.terms.track_loss else ""
+    else:
+        unit = "changes" if trainer.protection.of_sites else "gradients"
+        what = f"clipped {unit} of all sites in it together, with noise"
+        what += "; and once of their units" * trainer.protection.counted
+    everybody = f"the model after each round: the totals of {what}; who took part"
+    kept = {done.sites for done in trainer.state.rounds if not done.lost}
+    if trainer.protection is None and trainer.terms.examples is None and len(kept) > 1:
+        everybody += (
+            "; as these are of rows over different sets of sites, how many rows single sites have "
+            "(give examples, and no rows are summed)"
+        )
+    if trainer.protection is None:
+        everybody += "; at the beginning the totals of rows, and what else run_.opened names"
+    return {**found, "everybody": everybody}

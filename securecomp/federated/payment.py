@@ -1,0 +1,114 @@
+"""What a training with noise spends: all rounds before the first, and no round twice.
+
+The whole training is one reservation in the ledger, settled at its end; a training that is never
+gone on with has spent all of it. Before a noised sum a mark is written beside the ledger (or, with
+none, beside the checkpoint), under the training's own number and the round's: whoever goes on from
+a checkpoint, or from a copy of one, finds the mark and does not open that round again.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from securecomp.errors import LocalProtocolError, ParameterError
+from securecomp.federated.checkpoints import Checkpoint, Reserved
+from securecomp.federated.records import Record
+from securecomp.journal import FileJournal, Journal, MemoryJournal
+from securecomp.privacy.amounts import Cost, written
+from securecomp.privacy.ledger import Ledger, Reservation
+from securecomp.privacy.terms import Privacy
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """Pays for a training's rounds.
+
+    Attributes:
+        privacy: The terms; None without noise, which costs nothing.
+        ledger: What is paid from; None if nobody counts.
+        journal: Has the marks.
+        rounds: How many are paid for.
+    """
+
+    privacy: Privacy | None
+    ledger: Ledger | None
+    journal: Journal
+    rounds: int
+
+    @classmethod
+    def of(cls, privacy: Privacy | None, record: Record, rounds: int) -> "Payment":
+        """Find the ledger, and the place of the marks.
+
+        Raises:
+            ParameterError: The ledger is none, or the place cannot be written.
+        """
+        if privacy is None:
+            return cls(None, None, MemoryJournal(), rounds)
+        ledger = privacy.ledger
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise ParameterError(
+                "a training is paid from a Ledger; open the file with Ledger(path)"
+            )
+        folder = record.folder
+        if ledger is not None and folder is not None:
+            folder = Path(f"{ledger.path}.rounds")
+        try:
+            journal = MemoryJournal() if folder is None else FileJournal(folder)
+        except OSError as error:
+            raise ParameterError(
+                f"{folder}: marks of rounds cannot be written there: {error.strerror}"
+            ) from None
+        return cls(privacy, ledger, journal, rounds)
+
+    def check(self, state: Checkpoint, *, resumed: bool) -> None:
+        """Refuse what the ledger would refuse; nothing is written.
+
+        Raises:
+            BudgetError: A new training does not fit into what is left.
+            LocalProtocolError: Of a training that goes on, rounds are left that are not paid for.
+        """
+        if self.privacy is None or self.ledger is None:
+            return
+        if not resumed or (state.reserved is None and not state.rounds):
+            self.ledger.check(self.privacy.cost, self.privacy.neighbours)
+            return
+        reserved = None if state.reserved is None else _reservation(state.reserved)
+        open_ = self.ledger.state().open
+        paid = reserved is not None and open_.get(reserved.number) == reserved.cost
+        if not paid and len(state.rounds) < self.rounds:
+            raise LocalProtocolError(
+                "the checkpoint's rounds are not paid for by this ledger: its reservation was "
+                "settled, or is another ledger's; begin a training anew"
+            )
+
+    def pay(self, state: Checkpoint) -> Reserved | None:
+        """Reserve for all rounds, unless that was done; return what is reserved.
+
+        Raises:
+            BudgetError: It does not fit into what is left.
+        """
+        if self.privacy is None or self.ledger is None or state.reserved is not None:
+            return state.reserved
+        what = f"training of {self.rounds} rounds"
+        found = self.ledger.reserve(what, self.privacy.cost, self.privacy.neighbours)
+        cost = found.cost
+        return Reserved(found.number, written(cost.epsilon), written(cost.delta))
+
+    def first(self, state: Checkpoint, what: str) -> bool:
+        """Mark that a sum with noise begins; return whether it is the first time."""
+        try:
+            self.journal.spend(f"training {state.run.hex()}: {what}, attempt {state.attempt}")
+        except LocalProtocolError:
+            return False
+        return True
+
+    def settle(self, state: Checkpoint) -> None:
+        """Settle what was reserved, at the end."""
+        if self.ledger is None or state.reserved is None:
+            return
+        reservation = _reservation(state.reserved)
+        if self.ledger.state().open.get(reservation.number) == reservation.cost:
+            self.ledger.settle(reservation)
+
+
+def _reservation(reserved: Reserved) -> Reservation:
+    return Reservation(reserved.number, Cost.of(reserved.epsilon, reserved.delta))

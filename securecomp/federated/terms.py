@@ -1,0 +1,155 @@
+"""What the sites agree on before a training: all of it public, and the same for everybody."""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from securecomp.core import prg
+from securecomp.core.fixedpoint import is_number
+from securecomp.errors import ParameterError, ThresholdError
+from securecomp.federated.losses import Loss
+
+Strategy = Literal["averaging", "sgd"]
+STRATEGIES: tuple[Strategy, ...] = ("averaging", "sgd")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a training goes.
+
+    Attributes:
+        strategy: "averaging" (each site trains for itself, and the changes are averaged) or "sgd"
+            (each site takes one step on one batch).
+        rounds: How many.
+        fraction: Of the sites that take part in a round; who does is drawn, and public.
+        local_epochs: Of averaging: how often a site goes through its rows in a round.
+        batch_size: Rows of a batch; None for all rows of the site.
+        learning_rate: Of the sites' steps.
+        server_rate: What the averaged change is multiplied by.
+        l2: Penalty on squared weights, times a half; not on the intercept.
+        bound: No round changes a weight by more; what would is refused.
+        bits: Changes are rounded to multiples of 2^-bits.
+        max_rows: No site has more rows.
+        dropouts: How many of a round's sites may be missing; no sum over fewer is opened.
+        track_loss: Whether the mean loss of each round is opened too.
+        clip: With noise: largest norm of what one unit adds.
+        examples: About how many rows all sites have together, or units with noise; public. A round
+            divides by the share of it that its sites have on average. None to add them up: in each
+            round, or with noise once.
+    """
+
+    strategy: Strategy = "averaging"
+    rounds: int = 50
+    fraction: float = 1.0
+    local_epochs: int = 1
+    batch_size: int | None = None
+    learning_rate: float = 0.5
+    server_rate: float = 1.0
+    l2: float = 0.0
+    bound: float = 16.0
+    bits: int = 30
+    max_rows: int = 1 << 20
+    dropouts: int = 0
+    track_loss: bool = False
+    clip: float = 1.0
+    examples: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise ParameterError(f"strategy is one of {STRATEGIES}, not {self.strategy!r}")
+        whole = {
+            "rounds": (self.rounds, 1, 100_000),
+            "local_epochs": (self.local_epochs, 1, 10_000),
+            "batch_size": (1 if self.batch_size is None else self.batch_size, 1, 1 << 31),
+            "bits": (self.bits, 8, 52),
+            "max_rows": (self.max_rows, 1, 1 << 31),
+            "dropouts": (self.dropouts, 0, 1 << 16),
+            "examples": (1 if self.examples is None else self.examples, 1, 1 << 40),
+        }
+        for name, (value, least, most) in whole.items():
+            integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not integer or not least <= value <= most:
+                raise ParameterError(
+                    f"{name} is an integer from {least} to {most:,}, not {value!r}"
+                )
+        positive = ("fraction", "learning_rate", "server_rate", "bound", "clip")
+        for name in (*positive, "l2"):
+            value = getattr(self, name)
+            fine = is_number(value) and math.isfinite(value)
+            if not fine or value < 0 or (name in positive and not value):
+                least_ = "above 0" if name in positive else "at least 0"
+                raise ParameterError(f"{name} is a finite number {least_}, not {value!r}")
+        if self.fraction > 1:
+            raise ParameterError(f"fraction is at most 1, not {self.fraction!r}")
+        for name in whole:
+            if getattr(self, name) is not None:  # of numpy's types too
+                object.__setattr__(self, name, int(getattr(self, name)))
+        for name in (*positive, "l2"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        if self.strategy == "sgd" and self.local_epochs != 1:
+            raise ParameterError('local_epochs are for strategy="averaging"; sgd takes one step')
+
+    def participants(self, sites: tuple[str, ...], seed: bytes, number: int) -> tuple[str, ...]:
+        """Return who takes part in a round, drawn from a public seed.
+
+        Source: McMahan, Moore, Ramage, Hampson, Aguera y Arcas, Communication-efficient learning
+        of deep networks from decentralized data, AISTATS 2017, algorithm 1.
+        """
+        many = self.per_round(len(sites))
+        key = prg.derive(seed, "federated participants", number)
+        drawn = np.argsort(prg.expand_words(key, len(sites)), kind="stable")[:many]
+        return tuple(sites[i] for i in sorted(drawn.tolist()))
+
+    def per_round(self, sites: int) -> int:
+        """Return how many sites take part in a round."""
+        return max(1, math.ceil(self.fraction * sites - 1e-9))
+
+    def fewest(self, sites: int, needed: int) -> int:
+        """Return the fewest sites whose sum is opened.
+
+        Args:
+            sites: How many there are.
+            needed: The fewest of the protocol, or of the noise.
+
+        Raises:
+            ThresholdError: A round has fewer.
+        """
+        many = self.per_round(sites)
+        if needed > many:
+            raise ThresholdError(
+                needed,
+                many,
+                f"fraction {self.fraction:g} of {sites} sites leaves too few in a round; raise "
+                "fraction, or ask more sites",
+            )
+        return max(needed, many - self.dropouts)
+
+    def check_rows(self, site: str, count: int) -> None:
+        """Refuse a site's number of rows, if it does not go with what was agreed.
+
+        Raises:
+            ParameterError: There are none, too many, or fewer than a batch.
+        """
+        if not count:
+            raise ParameterError(f"{site}: has no rows to train on; leave the site out")
+        if count > self.max_rows:
+            raise ParameterError(
+                f"{site}: more rows than the {self.max_rows:,} that were agreed for a site; raise "
+                "max_rows"
+            )
+        if self.batch_size is not None and count < self.batch_size:
+            raise ParameterError(
+                f"{site}: fewer rows than batch_size {self.batch_size}; lower it, or take all of a "
+                "site's rows (batch_size=None)"
+            )
+
+
+def digest(terms: Terms, loss: Loss, facts: Mapping[str, Any]) -> bytes:
+    """Return SHA-256 of all that a training agreed on: checkpoints are bound to it."""
+    agreed = {"terms": asdict(terms), "loss": loss.name, **facts}
+    return hashlib.sha256(msgspec.msgpack.encode(agreed, order="deterministic")).digest()
