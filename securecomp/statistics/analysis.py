@@ -58,7 +58,7 @@ class Plot:
             an estimate; steps and line: {"x", "y"}, optionally "low" and "high"; bars: {"from",
             "to", "count"}, a count that is not shown NaN.
         reference: A value to mark: 1 for ratios.
-        logarithmic: Whether the axis of the estimates is logarithmic.
+        logarithmic: Whether the axis of the estimates is logarithmic; of a line, both axes.
     """
 
     kind: Literal["forest", "steps", "bars", "line"]
@@ -70,10 +70,8 @@ class Plot:
     logarithmic: bool = False
 
 
-class Analysis:
-    """Base of the results of analyses. Subclasses are frozen dataclasses with a field `run`."""
-
-    run: Run
+class Shown:
+    """Base of what is found: tables and figures for people, plain objects for machines."""
 
     @property
     def title(self) -> str:
@@ -97,6 +95,35 @@ class Analysis:
         return []
 
     def notes(self) -> list[str]:
+        """Return what stands below the tables: the remarks."""
+        return self.remarks()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `facts`, under the title."""
+        return {"analysis": self.title, **self.facts()}
+
+    def __str__(self) -> str:
+        lines = [self.title]
+        for grid in self.grids():
+            lines += [*grid.lines(), ""]
+        for note in self.notes():
+            lines += textwrap.wrap(note, _WIDTH)
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        tables = "".join(html_table(grid) for grid in self.grids())
+        notes = "<br>".join(map(html.escape, self.notes()))
+        return f"<h4>{html.escape(self.title)}</h4>{tables}<p><small>{notes}</small></p>"
+
+
+class Analysis(Shown):
+    """Base of the results of analyses. Subclasses are frozen dataclasses with a field `run`."""
+
+    run: Run
+
+    def notes(self) -> list[str]:
         """Return remarks, cost, who learned what, and what was opened on the way."""
         run = self.run
         notes = [*self.remarks(), *run.summary().split("\n")]
@@ -114,27 +141,7 @@ class Analysis:
 
     def to_json(self) -> dict[str, Any]:
         """Return `facts` and what was opened."""
-        return {
-            "analysis": self.title,
-            **self.facts(),
-            "sums": self.run.sums,
-            "opened": list(self.run.opened),
-        }
-
-    def __str__(self) -> str:
-        lines = [self.title]
-        for grid in self.grids():
-            lines += [*grid.lines(), ""]
-        for note in self.notes():
-            lines += textwrap.wrap(note, _WIDTH)
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        tables = "".join(html_table(grid) for grid in self.grids())
-        notes = "<br>".join(map(html.escape, self.notes()))
-        return f"<h4>{html.escape(self.title)}</h4>{tables}<p><small>{notes}</small></p>"
+        return {**super().to_json(), "sums": self.run.sums, "opened": list(self.run.opened)}
 
 
 def small_counts(counts: Iterable[int]) -> list[str]:
