@@ -1,7 +1,6 @@
 """`securecomp stats`: statistics and analyses over files, one a site."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,17 +9,18 @@ import click
 from securecomp import cli_analyses, cli_terms
 from securecomp import cli_values as values
 from securecomp.console import (
+    check_page,
     console,
     plain_errors,
     plain_warnings,
     plain_writing,
-    printable,
+    say,
+    show,
     status,
+    table,
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from securecomp.secagg import Security
     from securecomp.statistics import Result, Run, Statistic
     from securecomp.statistics.analysis import Analysis
@@ -168,7 +168,7 @@ def stats(
                 "analyses apart, if their results may be shown without noise"
             )
         if html is not None:
-            _check_page(html)
+            check_page(html)
         sites = name_sites(files)
         study = Study(
             {
@@ -205,19 +205,6 @@ def stats(
         _print(results, found)
 
 
-def _check_page(path: Path) -> None:
-    """Refuse what a page cannot be made for before anything is computed."""
-    from importlib.util import find_spec
-
-    if not path.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {path.parent}", param_hint="--html")
-    absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
-    if absent:
-        raise click.UsageError(
-            f"--html needs {' and '.join(absent)}: pip install 'securecomp[report]'"
-        )
-
-
 def _report(results: list["Result"], analyses: list["Analysis"]) -> dict[str, Any]:
     run = results[0].run if results else analyses[0].run
     return {
@@ -247,55 +234,21 @@ def _print(results: list["Result"], analyses: list["Analysis"]) -> None:
     screen = console()
     for result in results:
         header, cells = result.grid()
-        _table(screen, result.title, header, cells)
+        table(screen, result.title, header, cells)
         if result.guarantee is not None:
-            _say(screen, f"noised, {result.guarantee}")
+            say(screen, f"noised, {result.guarantee}")
     for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
-        _say(screen, remark)
+        say(screen, remark)
     if results:
         run = results[0].run
         for line in run.summary().split("\n"):
-            _say(screen, line)
+            say(screen, line)
         for party, what in run.learned.items():
-            _say(screen, f"each {party} learned: {what}")
+            say(screen, f"each {party} learned: {what}")
         if run.from_data:
             facts = "; ".join(f"{name}: {value}" for name, value in run.from_data.items())
-            _say(screen, f"public, taken from the data: {facts}")
+            say(screen, f"public, taken from the data: {facts}")
     if analyses and any("suppressed" in row for result in results for row in result.rows):
-        _say(screen, "the analyses below show the counts that they are made of, also small ones")
+        say(screen, "the analyses below show the counts that they are made of, also small ones")
     for analysis in analyses:
-        for grid in analysis.grids():
-            title = f"{analysis.title}: {grid.title}" if grid.title else analysis.title
-            _table(screen, title, grid.header, grid.rows, named=True)
-        for note in analysis.notes():
-            _say(screen, note)
-
-
-def _say(screen: "Console", text: str) -> None:
-    screen.print(printable(text), soft_wrap=True, markup=False)
-
-
-def _table(
-    screen: "Console",
-    title: str,
-    header: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    named: bool = False,
-) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    # The data are text, not rich's markup; and a title is not folded to its table's width.
-    screen.print(Text(printable(title), style="bold"), soft_wrap=True)
-    table = Table()
-    for place, name in enumerate(header):
-        # An analysis names its rows in the first column.
-        left = named and place == 0
-        table.add_column(
-            Text(printable(name)),
-            justify="left" if left else "right",
-            overflow="fold" if left else "ellipsis",  # names that begin alike stay apart
-        )
-    for row in cells:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    screen.print(table)
+        show(screen, analysis)

@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from securecomp.errors import SecureCompError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from securecomp.statistics.analysis import Exhibit
 
 
 def printable(text: str) -> str:
@@ -95,3 +97,61 @@ def console() -> "Console":
 
     # In a pipe there is no width to ask for; a table should not be folded there.
     return Console(highlight=False, width=None if sys.stdout.isatty() else 100)
+
+
+def show(screen: "Console", exhibit: "Exhibit") -> None:
+    """Print a result's tables, and what a reader must know of them."""
+    for grid in exhibit.grids():
+        title = f"{exhibit.title}: {grid.title}" if grid.title else exhibit.title
+        table(screen, title, grid.header, grid.rows, named=True)
+    for note in exhibit.notes():
+        say(screen, note)
+
+
+def say(screen: "Console", text: str) -> None:
+    """Print a sentence."""
+    screen.print(printable(text), soft_wrap=True, markup=False)
+
+
+def table(
+    screen: "Console",
+    title: str,
+    header: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    named: bool = False,
+) -> None:
+    """Print a table; with `named`, the first column has names, which are not cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    # The data are text, not rich's markup; and a title is not folded to its table's width.
+    screen.print(Text(printable(title), style="bold"), soft_wrap=True)
+    drawn = Table()
+    for place, name in enumerate(header):
+        # An analysis names its rows in the first column.
+        left = named and place == 0
+        drawn.add_column(
+            Text(printable(name)),
+            justify="left" if left else "right",
+            overflow="fold" if left else "ellipsis",  # names that begin alike stay apart
+        )
+    for row in cells:
+        drawn.add_row(*(Text(printable(cell)) for cell in row))
+    screen.print(drawn)
+
+
+def check_page(path: Path) -> None:
+    """Refuse what a page cannot be made for before anything is computed.
+
+    Raises:
+        click.UsageError: No such folder, or a package is not installed.
+    """
+    from importlib.util import find_spec
+
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}", param_hint="--html")
+    absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if absent:
+        raise click.UsageError(
+            f"--html needs {' and '.join(absent)}: pip install 'securecomp[report]'"
+        )

@@ -11,7 +11,7 @@ from typing import Any
 
 from securecomp.drawing import svg
 from securecomp.pages import render
-from securecomp.statistics.analysis import Analysis, Grid, Plot
+from securecomp.statistics.analysis import Analysis, Exhibit, Grid, Plot
 from securecomp.statistics.definitions import Histogram
 from securecomp.statistics.results import Result, Run
 
@@ -51,8 +51,23 @@ def page(answers: Sequence[Answer], title: str = "What the sites computed togeth
     )
 
 
-def _section(answer: Answer) -> Section:
-    if isinstance(answer, Analysis):
+def exhibition(exhibits: Sequence[Exhibit], title: str, about: str) -> str:
+    """Return a self-contained page of results that no sites computed.
+
+    Args:
+        exhibits: In order.
+        title: The page's heading.
+        about: The line below it.
+
+    Raises:
+        BackendUnavailableError: jinja2 or matplotlib is not installed.
+    """
+    sections = [_section(exhibit) for exhibit in exhibits]
+    return render("exhibits.html", title=title, about=about, sections=sections)
+
+
+def _section(answer: Result | Exhibit) -> Section:
+    if isinstance(answer, Exhibit):
         grids, plots, remarks = answer.grids(), answer.plots(), answer.remarks()
     else:
         header, cells = answer.grid()

@@ -54,6 +54,7 @@ def membership(
     delta: Amount = 0,
     confidence: float = 0.95,
     false_alarms: Sequence[float] | None = None,
+    names: tuple[str, str] = ("members", "holdout"),
 ) -> Audit:
     """Attack a model's membership.
 
@@ -74,6 +75,7 @@ def membership(
         confidence: Of all intervals and bounds, each.
         false_alarms: Rates at which detection is reported; by default .1 % and 1 %, as far as
             the holdout has enough rows.
+        names: What errors call members and holdout, say files.
 
     Raises:
         ParameterError: Rows or labels that the model does not take, members and holdout that
@@ -82,16 +84,16 @@ def membership(
     """
     check_chosen(chosen)
     known = classes_of(model)
-    ours, others = checked_rows(members, "members"), checked_rows(holdout, "holdout")
+    ours, others = checked_rows(members, names[0]), checked_rows(holdout, names[1])
     if identifiers is not None:
-        persons = _persons(identifiers, len(ours[1]), len(others[1]))
-        refuse_common(*persons, ("members", "holdout"), _SAME_PERSON)
+        persons = _persons(identifiers, (len(ours[1]), len(others[1])), names)
+        refuse_common(*persons, names, _SAME_PERSON)
     elif alike == "refuse":
-        refuse_common(keys(ours), keys(others), ("members", "holdout"), _SAME_ROWS)
+        refuse_common(keys(ours), keys(others), names, _SAME_ROWS)
     elif alike != "keep":
         raise ParameterError(f'alike is "refuse" or "keep", not {alike!r}')
-    said = answers(model, ours, "members"), answers(model, others, "holdout")
-    for one, name in zip(said, ("members", "holdout"), strict=True):
+    said = answers(model, ours, names[0]), answers(model, others, names[1])
+    for one, name in zip(said, names, strict=True):
         if len(np.unique(one.truth)) < 2:
             raise ParameterError(
                 f"{name}: all rows are of one of the model's {len(known)} classes, so that an "
@@ -186,13 +188,13 @@ def check_terms(delta: Amount, confidence: float, false_alarms: Sequence[float] 
 
 
 def _persons(
-    identifiers: tuple[Sequence[Hashable], Sequence[Hashable]], members: int, holdout: int
+    identifiers: tuple[Sequence[Hashable], Sequence[Hashable]],
+    counts: tuple[int, int],
+    names: tuple[str, str],
 ) -> tuple[list[Hashable], list[Hashable]]:
     found = []
-    for given, count, name in zip(
-        identifiers, (members, holdout), ("members", "holdout"), strict=True
-    ):
-        persons = [comparable(cell) for cell in np.asarray(given).tolist()]
+    for given, count, name in zip(identifiers, counts, names, strict=True):
+        persons = list(map(comparable, given))
         if len(persons) != count:
             raise ParameterError(f"{name}: {count:,} rows and {len(persons):,} identifiers")
         if None in persons:

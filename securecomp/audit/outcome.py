@@ -15,7 +15,7 @@ from securecomp.audit.roc import Detection, Estimate, Roc, rows_needed
 from securecomp.errors import ParameterError, RefutedError
 from securecomp.privacy.guarantee import best_detection
 from securecomp.privacy.sensitivity import Neighbours, Relation
-from securecomp.statistics.analysis import Grid, Plot, Shown
+from securecomp.statistics.analysis import Exhibit, Grid, Plot
 
 _POINTS = 60
 _BAND = 25
@@ -53,7 +53,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Audit(Shown):
+class Audit(Exhibit):
     """What an attack on membership found.
 
     Attributes:
@@ -209,8 +209,12 @@ class Audit(Shown):
             for name, e, chance in numbers
         ]
         found = [
-            Grid("", header, tuple(rows)),
-            Grid("", ("", "found", f"{level} from", "to", "by chance"), tuple(attack)),
+            Grid("how well the model fits", header, tuple(rows)),
+            Grid(
+                "what the attack finds",
+                ("", "found", f"{level} from", "to", "by chance"),
+                tuple(attack),
+            ),
             Grid(
                 f"epsilon is at least, at delta {self._delta:g} ({self._neighbours()})",
                 ("", "epsilon", "if"),
@@ -223,7 +227,7 @@ class Audit(Shown):
                 "refuted" if verdict.refuted else "exceeded" if verdict.exceeded else "not refuted"
             )
             cells = (str(self.claim), f"{verdict.pvalue:.2g}", said)
-            found.append(Grid("", ("claimed", "p at most", f"at {level}"), (cells,)))
+            found.append(Grid("the claim", ("claimed", "p at most", f"at {level}"), (cells,)))
         return found
 
     def facts(self) -> dict[str, Any]:

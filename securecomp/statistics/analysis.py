@@ -70,8 +70,8 @@ class Plot:
     logarithmic: bool = False
 
 
-class Shown:
-    """Base of what is found: tables and figures for people, plain objects for machines."""
+class Exhibit:
+    """What is shown: tables and figures for people, plain objects for machines."""
 
     @property
     def title(self) -> str:
@@ -95,11 +95,11 @@ class Shown:
         return []
 
     def notes(self) -> list[str]:
-        """Return what stands below the tables: the remarks."""
+        """Return what stands below the tables."""
         return self.remarks()
 
     def to_json(self) -> dict[str, Any]:
-        """Return `facts`, under the title."""
+        """Return the title and `facts`."""
         return {"analysis": self.title, **self.facts()}
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ class Shown:
         return f"<h4>{html.escape(self.title)}</h4>{tables}<p><small>{notes}</small></p>"
 
 
-class Analysis(Shown):
+class Analysis(Exhibit):
     """Base of the results of analyses. Subclasses are frozen dataclasses with a field `run`."""
 
     run: Run
