@@ -18,20 +18,15 @@ theorem 5.2 in the form for guesses of section 5.3 (one run); Clopper, Pearson, 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from securecomp.audit.lots import Lots, Order
-from securecomp.errors import ParameterError, ThresholdError
-from securecomp.privacy.amounts import delta_of
-from securecomp.statistics.tails import check_confidence
+from securecomp.errors import ParameterError
+from securecomp.privacy.sensitivity import Relation
 
 Floats = npt.NDArray[np.float64]
-Choice = Literal["all", "half"]
 
 _DIGITS = 1e-7
 """A bound is found to this, and rounded down."""
@@ -39,6 +34,7 @@ _FAR = 40.0
 """Standard deviations beyond which a binomial number does not matter."""
 _BEYOND = 500.0
 """No bound is larger: so many guesses nobody makes."""
+_LARGEST = 300.0
 
 
 def share_low(hits: int, trials: int, failure: float) -> float:
@@ -68,120 +64,6 @@ def from_counts(
     """
     low = share_low(found, members, failure / 2) - delta
     return max(0.0, math.log(low / share_high(alarms, others, failure / 2))) if low > 0 else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class TrialsBound:
-    """What independent trials show.
-
-    Attributes:
-        epsilon: At least this, at `delta`.
-        delta: Of the promise.
-        confidence: With this probability the bound holds.
-        rules: How many rules were tried, and paid for.
-        recognises: Which trials the best rule recognises: "with" or "without" the unit.
-        unit: What the trials with it have more, in words.
-    """
-
-    epsilon: float
-    delta: float
-    confidence: float
-    rules: int
-    recognises: str
-    unit: str
-
-
-def from_trials(
-    with_unit: npt.ArrayLike,
-    without: npt.ArrayLike,
-    *,
-    unit: str,
-    delta: float = 0.0,
-    confidence: float = 0.95,
-    choice: Choice = "all",
-) -> TrialsBound:
-    """Bound epsilon from independent runs with a unit and without it, one score a run.
-
-    With choice "all", the thresholds are the 1st, 2nd, 4th, ... score of one side. That side's true
-    rate beyond its k-th score is distributed as is known (a beta variable), and the other side's
-    count is binomial, so that the bound needs no threshold from elsewhere; all thresholds and both
-    directions share the failure probability. With "half", one half of each side, by lot, chooses
-    the threshold, and the other is counted. Scores that are equal are put in order by lot.
-
-    Args:
-        with_unit: Scores of runs with the unit; larger ones speak for "with".
-        without: Scores of runs without it.
-        unit: What the former have more, such as "one record", "one patient with 5 records".
-        delta: Of the promise.
-        confidence: Of the bound.
-        choice: "all" or "half".
-
-    Raises:
-        ParameterError: A score that is no number, or an argument that cannot be.
-        ThresholdError: Fewer than 4 scores on a side.
-    """
-    failure = 1 - check_confidence(confidence)
-    beyond = float(delta_of(delta, needed=False))
-    if not unit.strip():
-        raise ParameterError("unit: say what the runs with it have more, such as 'one record'")
-    inside, outside = checked_scores(with_unit, "with_unit"), checked_scores(without, "without")
-    least = min(len(inside), len(outside))
-    if least < 4:
-        raise ThresholdError(4, least, "an audit by trials: runs on each side")
-    lots = Lots.of("trials", inside, outside)
-    places = lots.ranks(np.concatenate([inside, outside]))
-    sides = places[: len(inside)], places[len(inside) :]
-    if choice == "all":
-        found, rules = _best(*sides, beyond, failure)
-    elif choice == "half":
-        halves = [
-            (side[order[::2]], side[order[1::2]])
-            for side in sides
-            for order in (lots.order(len(side)),)
-        ]
-        (chosen_in, counted_in), (chosen_out, counted_out) = halves
-        rule, rules = _best(chosen_in, chosen_out, beyond, failure)[0], 1
-        found = rule.counted(counted_in, counted_out, beyond, failure)
-    else:
-        raise ParameterError(f'choice is "all" or "half", not {choice!r}')
-    return TrialsBound(found.epsilon, beyond, confidence, rules, found.recognises, unit)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """Whose scores are beyond a place, and what that shows."""
-
-    epsilon: float
-    recognises: str
-    place: int
-
-    def counted(self, inside: Order, outside: Order, delta: float, failure: float) -> "_Rule":
-        """Return the same rule with what other trials show."""
-        ours, others = _facing(inside, outside)[self.recognises]
-        hits, alarms = int((ours > self.place).sum()), int((others > self.place).sum())
-        shown = from_counts(hits, len(ours), alarms, len(others), delta, failure)
-        return _Rule(shown, self.recognises, self.place)
-
-
-def _facing(inside: Order, outside: Order) -> dict[str, tuple[Order, Order]]:
-    """Return, for each direction, the places of those to recognise and of the others."""
-    return {"with": (inside, outside), "without": (-outside, -inside)}
-
-
-def _best(inside: Order, outside: Order, delta: float, failure: float) -> tuple[_Rule, int]:
-    """Return what is best at the 1st, 2nd, 4th, ... place, and how many rules paid for it."""
-    sides = _facing(inside, outside)
-    each = {name: halvings(len(others)) for name, (_, others) in sides.items()}
-    rules = sum(map(len, each.values()))
-    found = []
-    for name, (ours, others) in sides.items():
-        falling, rising = -np.sort(-others), np.sort(ours)
-        for k in each[name]:
-            place = int(falling[k - 1])
-            hits = len(ours) - int(np.searchsorted(rising, place, "right"))
-            shown = from_counts(hits, len(ours), k - 1, len(others), delta, failure / rules)
-            found.append(_Rule(shown, name, place))
-    return max(found, key=lambda rule: rule.epsilon), rules
 
 
 def halvings(count: int, least: int = 1) -> list[int]:
@@ -259,3 +141,25 @@ def checked_scores(scores: npt.ArrayLike, name: str) -> Floats:
             f"{name}: the score of row {int(np.isnan(found).argmax()) + 1} is not a number"
         )
     return found
+
+
+def converted(
+    epsilon: float, delta: float, promised: Relation, seen: Relation
+) -> tuple[float, float]:
+    """Return what a promise for neighbours of one relation means for those of another.
+
+    To replace a unit is to remove one and to add one: epsilon twice, and delta of both steps, the
+    second's times e^epsilon (Dwork, Roth 2014, 2.3). What is promised about replacing says nothing
+    about how many units there are.
+
+    Raises:
+        ParameterError: Nothing follows.
+    """
+    if promised == seen:
+        return epsilon, delta
+    if promised == "replace-one":
+        raise ParameterError(
+            "units that are there or not say nothing about a promise for replace-one; compare "
+            "data sets of one size"
+        )
+    return 2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, _LARGEST))))

@@ -122,3 +122,25 @@ class Verdict:
 def below(epsilon: float) -> str:
     """Return a lower bound as text, never rounded up."""
     return f"{math.floor(100 * epsilon) / 100:.2f}"
+
+
+def check_units(claim: Claim, seen: Neighbours) -> None:
+    """Refuse to hold a claim against an audit of something else.
+
+    Raises:
+        ParameterError: It is about another unit, or a smaller one, than was audited.
+    """
+    theirs = claim.neighbours
+    if theirs.unit != seen.unit:
+        remedy = {
+            "patient": "say whose row each is, as identifiers (--identifier)",
+            "record": "leave identifiers out (--identifier), so that each row is a unit",
+        }[theirs.unit]
+        raise ParameterError(
+            f"the claim is about a {theirs.unit}, and a {seen.unit} was audited; {remedy}"
+        )
+    if seen.records > theirs.records:
+        raise ParameterError(
+            f"the claim is about a patient with at most {theirs.records} records, and one here "
+            f"has {seen.records}; leave out the rest, as in training"
+        )

@@ -16,14 +16,13 @@ How many guesses are made is fixed beforehand: all, half of them, a quarter, ...
 scores are surest. All numbers are tried, and the failure probability is divided by how many.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy import stats
 
-from securecomp.audit.bounds import Floats, first_kept, guessing_pvalue, halvings
+from securecomp.audit.bounds import Floats, converted, first_kept, guessing_pvalue, halvings
 from securecomp.audit.lots import Lots
 from securecomp.errors import ParameterError
 from securecomp.privacy.sensitivity import Relation
@@ -34,7 +33,6 @@ CHOSEN: tuple[Chosen, ...] = ("split", "coins", "otherwise")
 _FEWEST = 10
 """Fewer guesses can refute hardly any promise, and would be paid for all the same."""
 _UNFAIR = 1e-6
-_LARGEST = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class Evidence:
         Raises:
             ParameterError: The coins say nothing about such neighbours.
         """
-        epsilon, delta = self.converted(epsilon, delta, relation)
+        epsilon, delta = converted(epsilon, delta, relation, self.relation)
         each = [self._alone(test, epsilon, delta) for test in self.tests]
         return min(1.0, len(each) * min(each))
 
@@ -87,7 +85,7 @@ class Evidence:
         for test in self.tests:
 
             def alone(epsilon: float, test: Guesses = test) -> float:
-                return self._alone(test, *self.converted(epsilon, delta, relation))
+                return self._alone(test, *converted(epsilon, delta, relation, self.relation))
 
             if alone(best) < level:
                 found = first_kept(alone, level)
@@ -96,24 +94,6 @@ class Evidence:
 
     def _alone(self, test: Guesses, epsilon: float, delta: float) -> float:
         return guessing_pvalue(self.units, test.guesses, test.right, epsilon, delta)
-
-    def converted(self, epsilon: float, delta: float, relation: Relation) -> tuple[float, float]:
-        """Return what a promise means between the coins' neighbours.
-
-        To replace a unit is to remove one and to add one: epsilon twice, and delta of both steps
-        (Dwork and Roth 2014, 2.3; the second step's delta is multiplied by e^epsilon).
-
-        Raises:
-            ParameterError: The coins say nothing about such neighbours.
-        """
-        if relation == self.relation:
-            return epsilon, delta
-        if relation == "replace-one":
-            raise ParameterError(
-                "units that are there or not say nothing about a promise for replace-one; pair "
-                'them: chosen="split" (--chosen split)'
-            )
-        return 2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, _LARGEST))))
 
 
 def evidence(members: Floats, holdout: Floats, chosen: Chosen, relation: Relation) -> Evidence:

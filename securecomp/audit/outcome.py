@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.audit.bounds import from_trials
-from securecomp.audit.claims import ASSUMED, Claim, Verdict, below
+from securecomp.audit.bounds import converted
+from securecomp.audit.claims import ASSUMED, Claim, Verdict, below, check_units
 from securecomp.audit.confidences import Answers
 from securecomp.audit.guesses import Chosen, Evidence, evidence
 from securecomp.audit.roc import Detection, Estimate, Roc, rows_needed
-from securecomp.errors import ParameterError, RefutedError
+from securecomp.audit.trials import Trials
+from securecomp.errors import RefutedError
 from securecomp.privacy.guarantee import best_detection
 from securecomp.privacy.sensitivity import Neighbours, Relation
 from securecomp.statistics.analysis import Exhibit, Grid, Plot
@@ -114,20 +115,7 @@ class Audit(Exhibit):
         Raises:
             ParameterError: The claim is about another unit than was audited.
         """
-        ours, theirs = self.units, claim.neighbours
-        if theirs.unit != ours.unit:
-            remedy = {
-                "patient": "say whose row each is, as identifiers (--identifier)",
-                "record": "leave identifiers out (--identifier), so that each row is a unit",
-            }[theirs.unit]
-            raise ParameterError(
-                f"the claim is about a {theirs.unit}, and a {ours.unit} was audited; {remedy}"
-            )
-        if ours.records > theirs.records:
-            raise ParameterError(
-                f"the claim is about a patient with at most {theirs.records} records, and one here "
-                f"has {ours.records}; leave out the rest, as in training"
-            )
+        check_units(claim, self.units)
         return replace(self, claim=claim)
 
     def verdict(self, claim: Claim) -> Verdict:
@@ -326,6 +314,11 @@ class Audit(Exhibit):
             )
         if self.claim is not None:
             found.append(_sentence(str(self.verdict(self.claim))))
+            if self.evidence().relation != self.claim.relation:
+                found.append(
+                    "Members and others differ by putting one in the other's place; a promise for "
+                    "add/remove holds for that with twice its epsilon, and the figure shows so."
+                )
         if self.chosen == "otherwise":
             found.append(
                 "The members were not drawn at random. What tells them from the holdout may be "
@@ -359,12 +352,7 @@ class Audit(Exhibit):
             )
         ]
         if min(self.roc.members, self.roc.holdout) >= 4:
-            trials = from_trials(
-                *self.roc.scores,
-                unit=str(self.units),
-                delta=self._delta,
-                confidence=self.confidence,
-            )
+            trials = Trials(*self.roc.scores).bound(self._delta, self.confidence)
             estimate = (
                 "threshold, as if rows were runs",
                 below(trials.epsilon),
@@ -375,7 +363,7 @@ class Audit(Exhibit):
 
     def _allowed(self, claim: Claim) -> dict[str, Sequence[float]]:
         """Return the most that can be found at each rate of false alarms, if a claim holds."""
-        epsilon, delta = self.evidence(claim.relation).converted(*claim.amounts, claim.relation)
+        epsilon, delta = converted(*claim.amounts, claim.relation, self.evidence().relation)
         rates = np.geomspace(1 / self.roc.holdout, 1, _POINTS).tolist()
         most = [best_detection(epsilon, min(delta, 1 - 1e-12), rate) for rate in rates]
         return {"x": rates, "y": most}
