@@ -108,29 +108,29 @@ def evidence(members: Floats, holdout: Floats, chosen: Chosen, relation: Relatio
     Raises:
         ParameterError: No such way, or numbers of members and others that fair coins do not give.
     """
-    check_chosen(chosen)
+    check_chosen(chosen, len(members), len(holdout))
     lots = Lots.of("guesses", members, holdout)
-    if chosen == "coins":
-        _check_fair(len(members), len(holdout))
-        if relation == "add/remove":
-            return _by_coins(members, holdout, lots)
+    if chosen == "coins" and relation == "add/remove":
+        return _by_coins(members, holdout, lots)
     return _by_pairs(members, holdout, lots)
 
 
-def check_chosen(chosen: str) -> None:
-    """Refuse what is no way to choose members.
+def check_chosen(chosen: str, members: int, holdout: int) -> None:
+    """Refuse what is no way to choose members, or was not the way to choose these.
+
+    Args:
+        chosen: How they came about.
+        members: How many there are.
+        holdout: How many others.
 
     Raises:
-        ParameterError: It says which there are.
+        ParameterError: It says which ways there are, or that coins do not give such numbers.
     """
     if chosen not in CHOSEN:
         raise ParameterError(
             f"chosen says how the members were chosen: one of {', '.join(CHOSEN)}, not {chosen!r}"
         )
-
-
-def _check_fair(members: int, holdout: int) -> None:
-    if stats.binomtest(members, members + holdout).pvalue < _UNFAIR:
+    if chosen == "coins" and stats.binomtest(members, members + holdout).pvalue < _UNFAIR:
         raise ParameterError(
             f"{members:,} members and {holdout:,} others are not what fair coins give; if so many "
             'were drawn at random, say chosen="split" (--chosen split)'

@@ -22,7 +22,7 @@ from securecomp.audit.bounds import Floats, checked_scores
 from securecomp.audit.confidences import Rows, answers, checked_rows, classes_of
 from securecomp.audit.guesses import Chosen, check_chosen
 from securecomp.audit.outcome import Audit, Fit
-from securecomp.audit.roc import Roc, rows_needed
+from securecomp.audit.roc import Roc, check_rate, rows_needed
 from securecomp.audit.rows import joined, keys, refuse_common
 from securecomp.errors import ParameterError
 from securecomp.privacy.amounts import Amount, delta_of
@@ -82,7 +82,6 @@ def membership(
             overlap, one class only, a holdout too small for a rate that was asked for, or an
             argument that cannot be.
     """
-    check_chosen(chosen)
     known = classes_of(model)
     ours, others = checked_rows(members, names[0]), checked_rows(holdout, names[1])
     if identifiers is not None:
@@ -99,8 +98,11 @@ def membership(
                 f"{name}: all rows are of one of the model's {len(known)} classes, so that an "
                 "attack could tell the class instead of membership; give rows of all classes"
             )
+    units = len(ours[1]), len(others[1])
+    if identifiers is not None:
+        units = len(set(persons[0])), len(set(persons[1]))
+    _check_terms(chosen, units, delta, confidence, false_alarms)
     attack = attack or LossThreshold()
-    check_terms(delta, confidence, false_alarms)
     both = joined(ours[0], others[0]), np.concatenate([ours[1], others[1]])
     scores = attack.scores(model, both)
     count, records = len(ours[1]), 1
@@ -155,9 +157,8 @@ def from_scores(
         ParameterError: No scores, one that is not a number, a holdout too small for a rate that
             was asked for, or an argument that cannot be.
     """
-    check_chosen(chosen)
-    check_terms(delta, confidence, false_alarms)
     inside, outside = checked_scores(members, "members"), checked_scores(holdout, "holdout")
+    _check_terms(chosen, (len(inside), len(outside)), delta, confidence, false_alarms)
     roc = Roc(inside, outside)
     wanted = FALSE_ALARMS if false_alarms is None else false_alarms
     fitting = [rate for rate in wanted if roc.holdout >= rows_needed(rate)]
@@ -175,16 +176,19 @@ def from_scores(
     )
 
 
-def check_terms(delta: Amount, confidence: float, false_alarms: Sequence[float] | None) -> None:
-    """Refuse what an audit cannot be about, before anything is trained.
-
-    Raises:
-        ParameterError: It says what.
-    """
+def _check_terms(
+    chosen: str,
+    units: tuple[int, int],
+    delta: Amount,
+    confidence: float,
+    false_alarms: Sequence[float] | None,
+) -> None:
+    """Refuse what an audit of so many members and others cannot be about."""
+    check_chosen(chosen, *units)
     delta_of(delta, needed=False)
     check_confidence(confidence)
     for rate in false_alarms or ():
-        rows_needed(rate)
+        check_rate(rate, units[1])
 
 
 def _persons(

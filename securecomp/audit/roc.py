@@ -80,6 +80,21 @@ def rows_needed(false_alarms: float) -> int:
     return math.ceil(1 / Fraction(f"{float(false_alarms):.15g}"))
 
 
+def check_rate(false_alarms: float, holdout: int) -> None:
+    """Refuse a rate of false alarms that so many rows, or persons, of holdout cannot show.
+
+    Raises:
+        ParameterError: It says how many are needed.
+    """
+    needed = rows_needed(false_alarms)
+    if holdout < needed:
+        raise ParameterError(
+            f"a rate of false alarms of {100 * false_alarms:g} % needs at least {needed:,} rows "
+            f"of holdout, so that one is such a share, and there are {holdout:,}; give more, or "
+            "ask for a higher rate"
+        )
+
+
 class Roc:
     """The ROC curve of scores.
 
@@ -155,13 +170,7 @@ class Roc:
             ParameterError: The holdout is too small to estimate it; it says how many rows are
                 needed.
         """
-        needed = rows_needed(false_alarms)
-        if self.holdout < needed:
-            raise ParameterError(
-                f"a rate of false alarms of {100 * false_alarms:g} % needs at least {needed:,} "
-                f"rows of holdout, so that one is such a share, and there are {self.holdout:,}; "
-                "give more, or ask for a higher rate"
-            )
+        check_rate(false_alarms, self.holdout)
         return self._detection(Fraction(f"{float(false_alarms):.15g}"), confidence)
 
     def accusing(self, others: int, confidence: float = 0.95) -> Detection:

@@ -321,9 +321,10 @@ def test_a_lot_from_data_cannot_be_drawn_again():
     moved = Lots.of("x", np.nextafter(scores, 9)).order(50)
     assert moved.tolist() != Lots.of("x", scores).order(50).tolist()
     # Between arrays nothing can be moved.
-    assert Lots.of("x", scores[:20], scores[20:]).order(9).tolist() != Lots.of(
-        "x", scores[:21], scores[21:]
-    ).order(9).tolist()
+    assert (
+        Lots.of("x", scores[:20], scores[20:]).order(9).tolist()
+        != Lots.of("x", scores[:21], scores[21:]).order(9).tolist()
+    )
 
 
 def test_unfair_coins():

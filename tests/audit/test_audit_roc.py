@@ -123,6 +123,7 @@ def test_intervals_cover_the_truth():
 def test_a_detections_interval_covers_where_scores_are_equal():
     """Of rounded scores, the rate is that of the smallest threshold that does not exceed it."""
     rng = np.random.default_rng(2)
+
     # Others have 0, 1, 2 with .9, .06, .04; members .5, .2, .3: at 5 % the threshold is 1.
     def detected():
         members = rng.choice(3, 200, p=[0.5, 0.2, 0.3])
