@@ -39,7 +39,7 @@ def test_the_papers_bounds(units, delta, printed):
     assert one_run(units, 100, 75, delta) == pytest.approx(printed, abs=6e-4)
 
 
-# jax-privacy 2.0.0, CanaryScoreAuditor with threshold_strategy=Explicit(0.5) at significance .05, on
+# jax-privacy 2.0.0, CanaryScoreAuditor with threshold_strategy=Explicit(0.5), significance .05, on
 # scores of 0 and 1: found, members, alarms, others, delta; then its epsilon_clopper_pearson.
 JAX_TRIALS = [
     (280, 400, 300, 600, 0.0, 0.18780885574476902),

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_coins_refute_too(rows):
     (x, y), (other, z) = rows
     x, y = np.concatenate([x, other]), np.concatenate([y, z])
     coins = np.random.default_rng(2).random(len(y)) < 0.5
-    model = DecisionTreeClassifier().fit(x[coins], y[coins])
+    model = DecisionTreeClassifier(random_state=0).fit(x[coins], y[coins])
     found = membership(model, (x[coins], y[coins]), (x[~coins], y[~coins]), chosen="coins")
     with pytest.raises(RefutedError, match="each row was a member by a fair coin of its own"):
         found.check(Claim(0.5, **RECORD))
@@ -313,9 +314,7 @@ def test_all_is_json_and_the_page_stands_alone(tree, rows):
     assert facts["claim"]["refuted"] is True
     page = exhibition([found], "An audit", "of a tree")
     assert "<svg" in page
-    assert "http://www.w3.org" not in page.replace(
-        'xmlns="http://www.w3.org/2000/svg"', ""
-    ).replace('xmlns:xlink="http://www.w3.org/1999/xlink"', "")
+    assert not re.search(r"(src|href)=.?https?:", page)
     assert "default-src 'none'" in page
 
 
@@ -345,7 +344,7 @@ def test_a_figure_of_few_scores():
 
 
 def test_several_models_together(found, rows):
-    small = DecisionTreeClassifier(max_depth=2).fit(*rows[0])
+    small = DecisionTreeClassifier(random_state=0, max_depth=2).fit(*rows[0])
     strength = Strength({"no noise": found, "depth 2": membership(small, *rows)})
     text = str(strength)
     assert "no noise" in text
