@@ -48,9 +48,10 @@ def attacks(estimator, pool, seed=0):
     ]
 
 
-@pytest.mark.parametrize(
-    "estimator", [DecisionTreeClassifier(random_state=0), KNeighborsClassifier(1)]
-)
+TREE = DecisionTreeClassifier(random_state=0)
+
+
+@pytest.mark.parametrize("estimator", [TREE, KNeighborsClassifier(1)])
 @pytest.mark.parametrize("which", range(4))
 def test_what_was_learned_by_heart_is_recognised(estimator, which):
     members, holdout, pool = noisy(0)
@@ -107,9 +108,7 @@ def test_variances_of_each_row():
 
 def test_the_same_entropy_gives_the_same_scores():
     members, holdout, pool = noisy(3)
-    estimator = DecisionTreeClassifier(
-        random_state=0, max_features=3
-    )  # which draws numbers of its own
+    estimator = DecisionTreeClassifier(random_state=0, max_features=3)  # it draws features
     model = DecisionTreeClassifier(random_state=0).fit(*members)
     for which in (1, 2, 3):
         first, again, other = (
