@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from benchmarks.cases import (
+    auditing,
     ckks,
     computing,
     field,
@@ -31,6 +32,7 @@ CASES: tuple[Case, ...] = (
     # BLAS's threads would spin while others are timed, and slow numpy's short products most.
     *(replace(case, blas_threads=1) for case in (*ckks.CASES, *computing.CASES)),
     *privacy.CASES,
+    *(replace(case, blas_threads=1) for case in auditing.CASES),
 )
 
 
