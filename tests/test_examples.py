@@ -38,6 +38,7 @@ def test_there_is_no_example_without_a_test():
         "hospital_analyses.py",
         "hospital_sums.py",
         "measure_overhead.py",
+        "membership_audit.py",
         "secure_aggregation.py",
     }
 
@@ -163,3 +164,14 @@ def test_hospital_analyses(tmp_path):
     longest = stays.groupby("provnum").los.mean().idxmax()
     assert f"and no mean: {longest}" in done.stdout
     assert (tmp_path / "page.html").read_text(encoding="utf-8").count("<svg") == 3
+
+
+def test_the_tree_that_knows_its_patients_is_found_out(tmp_path):
+    done = run("membership_audit.py", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "the claim of epsilon 0.5, delta 1e-05 (add/remove of one record) does not hold" in (
+        done.stdout
+    )
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert "569 tumours" in page
+    assert "<svg" in page

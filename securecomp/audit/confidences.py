@@ -136,6 +136,8 @@ def checked_rows(rows: Rows, name: str) -> tuple[Any, Labels]:
     if not isinstance(rows, Sequence) or len(rows) != 2:
         raise ParameterError(f"{name}: give the features and the labels, as (X, y)")
     x, y = rows[0], np.asarray(rows[1])
+    if hasattr(x, "toarray"):
+        raise ParameterError(f"{name}: the features are sparse; give x.toarray()")
     count = x.shape[0] if hasattr(x, "shape") else len(x)
     if y.ndim != 1 or len(y) != count:
         raise ParameterError(f"{name}: {count:,} rows, and labels of shape {y.shape}")

@@ -149,9 +149,10 @@ class Audit(Exhibit):
     def words(self) -> str:
         """Return the attack's strength as people understand it."""
         right = self.roc.balanced_accuracy(self.confidence).value
+        perhaps = "" if self.area.low > 0.5 else " The difference may be chance."
         all_of_them = (
             f"Who guesses of everybody whether they were members is right {_thousandth(right)} "
-            "times in 1,000, of as many members as others; a coin is right 500 times."
+            f"times in 1,000, of as many members as others; a coin is right 500 times.{perhaps}"
         )
         near = sorted(self.detections, key=lambda one: abs(math.log(one.false_alarms / 0.01)))
         at = next((one for one in near if one.accused or one.found), None)
@@ -161,7 +162,8 @@ class Audit(Exhibit):
         return (
             f"Of 1,000 people that the attack names at {_percent(at.false_alarms)} false alarms, "
             f"{_thousandth(share)} are members, were half of all people members; by chance it "
-            f"would be 500. It finds {_thousandth(at.found)} of 1,000 members. {all_of_them}"
+            f"would be 500. It finds {_thousandth(at.found)} of 1,000 members"
+            f"{'' if at.low > at.false_alarms else ', which may be chance'}. {all_of_them}"
         )
 
     def grids(self) -> list[Grid]:

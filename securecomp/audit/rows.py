@@ -45,7 +45,14 @@ def keys(rows: Rows) -> list[Hashable]:
         frame = nw.from_native(x, eager_only=True)
         cells = zip(*(frame.get_column(name).to_list() for name in frame.columns), strict=True)
     else:
-        cells = iter(np.asarray(x).tolist())
+        array = np.asarray(x)
+        if array.dtype.kind in "buif":  # 0 and -0 are one number
+            whole = np.ascontiguousarray(array.astype(np.float64) + 0.0).reshape(len(array), -1)
+            return [
+                (row.tobytes(), comparable(label))
+                for row, label in zip(whole, np.asarray(y).tolist(), strict=True)
+            ]
+        cells = iter(array.tolist())
     return [
         (*map(comparable, row), comparable(label))
         for row, label in zip(cells, np.asarray(y).tolist(), strict=True)

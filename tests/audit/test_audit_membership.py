@@ -300,7 +300,9 @@ def test_the_strength_in_words():
     members, holdout = np.r_[np.ones(90), np.zeros(910)], np.r_[np.ones(10), np.zeros(990)]
     found = from_scores(members, holdout, attack="a")
     assert "Of 1,000 people that the attack names at 1 % false alarms, 900 are" in found.words()
-    assert "It finds 90 of 1,000 members" in found.words()
+    assert "It finds 90 of 1,000 members. Who" in found.words()
+    few = from_scores(members[::10], holdout[::10], attack="a")
+    assert "It finds 90 of 1,000 members, which may be chance" in few.words()
     tied = from_scores(np.ones(200), np.zeros(20), attack="a")
     assert "is right 1,000 times in 1,000" in tied.words()
 
