@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.audit.bounds import converted
+from securecomp.audit.bounds import converted, from_counts
 from securecomp.audit.claims import ASSUMED, Claim, Verdict, below, check_units
 from securecomp.audit.confidences import Answers
 from securecomp.audit.guesses import Chosen, Evidence, evidence
@@ -158,12 +158,14 @@ class Audit(Exhibit):
         at = next((one for one in near if one.accused or one.found), None)
         if at is None:
             return all_of_them
-        share = at.found / (at.found + at.accused / self.roc.holdout)
+        n, m = self.roc.members, self.roc.holdout
+        share = at.found / (at.found + at.accused / m)
+        more = from_counts(round(at.found * n), n, at.accused, m, 0, 1 - self.confidence) > 0
         return (
             f"Of 1,000 people that the attack names at {_percent(at.false_alarms)} false alarms, "
             f"{_thousandth(share)} are members, were half of all people members; by chance it "
             f"would be 500. It finds {_thousandth(at.found)} of 1,000 members"
-            f"{'' if at.low > at.false_alarms else ', which may be chance'}. {all_of_them}"
+            f"{'' if more else ', which may be chance'}. {all_of_them}"
         )
 
     def grids(self) -> list[Grid]:
