@@ -87,12 +87,12 @@ class Trials:
     ) -> TrialsBound:
         """Bound epsilon from below.
 
-        With choice "all", the thresholds are the 1st, 2nd, 4th, ... score of one side. That side's
-        true rate beyond its k-th score is distributed as is known (a beta variable), and the other
-        side's count is binomial, so that the threshold needs no scores of its own; all thresholds
-        and both directions share the failure probability. With "half", one half of each side, by
-        lot, chooses threshold and direction, and the other is counted. Equal scores are put in
-        order by lot.
+        With choice "all", the thresholds are scores of one side: the lowest, the median, the upper
+        quarter, ..., the highest. That side's true rate beyond its k-th score is distributed as is
+        known (a beta variable), and the other side's count is binomial, so that the threshold needs
+        no scores of its own; all thresholds and both directions share the failure probability. With
+        "half", one half of each side, by lot, chooses threshold and direction, and the other is
+        counted. Equal scores are put in order by lot.
 
         Args:
             delta: Of the promise.
@@ -210,7 +210,7 @@ def _facing(inside: Order, outside: Order) -> dict[str, tuple[Order, Order]]:
 
 
 def _best(inside: Order, outside: Order, delta: float, failure: float) -> tuple[_Rule, int]:
-    """Return what is best at the 1st, 2nd, 4th, ... place, and how many rules paid for it."""
+    """Return what is best at the last, the middle, ... place, and how many rules paid for it."""
     sides = _facing(inside, outside)
     each = {name: halvings(len(others)) for name, (_, others) in sides.items()}
     rules = sum(map(len, each.values()))

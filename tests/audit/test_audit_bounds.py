@@ -200,6 +200,26 @@ def test_trials_err_no_more_often_than_stated(choice):
     assert not refuted(1.0, bound, 300, 0.2)
 
 
+def test_trials_by_another_way():
+    """Every threshold, with scipy's intervals; both directions, all paid for."""
+    rng = np.random.default_rng(6)
+    inside, outside = rng.normal(1, 1, 70), rng.normal(0, 1, 90)
+    ranks = [[90, 45, 22, 11, 5, 2, 1], [70, 35, 17, 8, 4, 2, 1]]
+    failure = 0.1 / 14
+    found = []
+    for ours, others, ks in ((inside, outside, ranks[0]), (-outside, -inside, ranks[1])):
+        for k in ks:
+            threshold = np.sort(others)[-k]
+            hits = int((ours > threshold).sum())
+            low = stats.beta.ppf(failure / 2, hits, len(ours) - hits + 1) if hits else 0
+            high = stats.beta.ppf(1 - failure / 2, k, len(others) - k + 1)
+            found.append(math.log((low - 0.01) / high) if low > 0.01 else 0)
+    bound = Trials(inside, outside).bound(0.01, 0.9)
+    assert bound.rules == 14
+    assert bound.epsilon == pytest.approx(max(0, *found), abs=1e-9)
+    assert bound.epsilon > 0.4
+
+
 def test_guesses_that_cannot_be():
     for numbers in ((10, 11, 5), (10, 5, 6), (10, 5, -1)):
         with pytest.raises(ParameterError, match="cannot be"):
@@ -310,6 +330,13 @@ def test_halvings():
     assert halvings(10) == [10, 5, 2, 1]
     assert halvings(100, 10) == [100, 50, 25, 12]
     assert halvings(5, 10) == []
+
+
+def test_equal_scores_are_put_in_order_by_lot():
+    places = Lots.of("x", np.zeros(3)).ranks(np.array([0.0] * 100 + [-1.0, 1.0]))
+    assert (places[100], places[101]) == (0, 101)
+    assert sorted(places[:100].tolist()) == list(range(1, 101))
+    assert abs(np.corrcoef(places[:100], np.arange(100))[0, 1]) < 0.4  # four standard deviations
 
 
 def test_a_lot_from_data_cannot_be_drawn_again():

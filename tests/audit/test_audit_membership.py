@@ -197,6 +197,18 @@ def test_persons_are_units(tree, rows):
     assert "persons" in str(found)
 
 
+def test_a_persons_score_is_the_mean_of_the_rows(rows):
+    members, holdout = rows
+    model = LogisticRegression().fit(*members)
+    ours = np.repeat(np.arange(300), [1, 3, 4, 4, 3, 6] * 50)[:1200]
+    ours = np.r_[ours, np.full(1200 - len(ours), 299)]
+    others = np.arange(1000, 2200)
+    found = membership(model, members, holdout, identifiers=(ours, others))
+    losses = -np.log(model.predict_proba(members[0])[np.arange(1200), members[1]])
+    means = sorted(-losses[ours == person].mean() for person in set(ours.tolist()))
+    np.testing.assert_allclose(found.roc.scores[0], means)
+
+
 def test_persons_that_are_in_both(tree, rows):
     ours, others = persons()
     others = others.copy()

@@ -133,6 +133,32 @@ def test_a_detections_interval_covers_where_scores_are_equal():
     assert covers(0.3, detected, 200)
 
 
+@pytest.mark.parametrize(("size", "rate"), [(150, 0.05), (400, 0.02), (1000, 0.3)])
+def test_a_detections_interval_by_another_way(size, rate):
+    """Thresholds whose rate surely is not higher, and not lower, by scipy's beta distribution."""
+    rng = np.random.default_rng(3)
+    members, holdout = rng.normal(1, 1, 200), np.sort(rng.normal(0, 1, size))
+    lower = [k for k in range(1, size + 1) if stats.beta.sf(rate, k, size + 1 - k) <= 0.0125]
+    higher = [k for k in range(1, size + 1) if stats.beta.cdf(rate, k, size + 1 - k) <= 0.0125]
+    low = high = None
+    if lower:
+        hits = int((members > holdout[-max(lower)]).sum())
+        low = stats.beta.ppf(0.0125, hits, 201 - hits)
+    if higher:
+        hits = int((members > holdout[-min(higher)]).sum())
+        high = stats.beta.ppf(0.9875, hits + 1, 200 - hits)
+    found = Roc(members, holdout).detection(rate)
+    assert found.low == pytest.approx(low or 0.0)
+    assert found.high == pytest.approx(high or 1.0)
+
+
+def test_the_advantages_interval():
+    found = Roc(np.r_[np.ones(80), np.zeros(20)], np.r_[np.ones(30), np.zeros(70)]).advantage()
+    slack = 2 * np.sqrt(np.log(4 / 0.05) / 200)  # Massart's constant, half of the failure a side
+    assert found.value == pytest.approx(0.5)
+    assert (found.low, found.high) == pytest.approx((0.5 - slack, 0.5 + slack))
+
+
 def test_rows_needed():
     assert [rows_needed(rate) for rate in (0.001, 0.01, 0.3, 0.5)] == [1000, 100, 4, 2]
     for rate in (0, 1, -1, 2, True):
