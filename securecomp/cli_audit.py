@@ -57,6 +57,8 @@ def audit() -> None:
     "--false-alarms", multiple=True, type=float, metavar="F", help="Rate at which to report."
 )
 @click.option("--confidence", default=0.95, show_default=True, metavar="C", help="Of each number.")
+@click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
+@click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
     "--html",
@@ -79,6 +81,8 @@ def model(
     relation: str | None,
     false_alarms: tuple[float, ...],
     confidence: float,
+    delimiter: str | None,
+    decimal_comma: bool,
     as_json: bool,
     html: Path | None,
 ) -> None:
@@ -101,6 +105,7 @@ def model(
         from securecomp.audit import modelfile
         from securecomp.audit.claims import Claim
         from securecomp.audit.membership import membership
+        from securecomp.audit.rows import other_column
         from securecomp.statistics.files import read_table
         from securecomp.statistics.tables import Table
 
@@ -110,11 +115,17 @@ def model(
         with status("attacking"):
             classifier = modelfile.classifier(model)
             files = (members, holdout)
+            reading: dict[str, Any] = {"delimiter": delimiter, "decimal_comma": decimal_comma}
+            tables = [Table(str(file), read_table(file, **reading)) for file in files]
             persons = None
             if identifier is not None:
-                tables = [Table(str(file), read_table(file)) for file in files]
                 persons = tables[0].keys([identifier]), tables[1].keys([identifier])
-            inside, outside = (modelfile.rows(path, classifier, label) for path in files)
+            column = label or other_column(
+                tables[0].columns, classifier.feature_names_in_.tolist(), str(members)
+            )
+            inside, outside = (
+                modelfile.rows(file, classifier, column, **reading) for file in files
+            )
             found = membership(
                 classifier,
                 inside,

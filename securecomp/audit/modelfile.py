@@ -49,20 +49,27 @@ def classifier(path: Path) -> FileClassifier:
 
 
 def rows(
-    path: Path, model: FileClassifier, label: str | None = None
+    path: Path,
+    model: FileClassifier,
+    label: str,
+    *,
+    delimiter: str | None = None,
+    decimal_comma: bool = False,
 ) -> tuple[Floats, npt.NDArray[Any]]:
     """Read a table's features, in the model's order, and its labels as the model writes them.
 
     Args:
         path: A CSV or Parquet file.
         model: Names the features.
-        label: The labels' column; by default the only one that is no feature.
+        label: The labels' column.
+        delimiter: As `read_table` takes it.
+        decimal_comma: As `read_table` takes it.
 
     Raises:
         ParameterError: No rows, a missing column, a cell that is empty or no number, or a label
             that the model does not know.
     """
-    table = Table(str(path), read_table(path))
+    table = Table(str(path), read_table(path, delimiter=delimiter, decimal_comma=decimal_comma))
     if not table.rows:
         raise ParameterError(f"{table.source}: has no rows; an audit needs members and holdout")
     columns = []
@@ -75,7 +82,6 @@ def rows(
                 "fill it in as for training, or leave the row out"
             )
         columns.append(numbers.values.astype(np.float64))
-    label = label or _other_column(table, model)
     known: dict[Hashable, Any] = {(comparable(one),): one for one in model.classes_.tolist()}
     found = [known.get(key) for key in table.keys([label])]
     if None in found:
@@ -84,14 +90,3 @@ def rows(
             f"{len(known)} classes, which are {brief(', '.join(map(str, known.values())))}"
         )
     return np.column_stack(columns), np.array(found, model.classes_.dtype)
-
-
-def _other_column(table: Table, model: FileClassifier) -> str:
-    features = set(model.feature_names_in_.tolist())
-    others = [name for name in table.columns if name not in features]
-    if len(others) != 1:
-        raise ParameterError(
-            f"{table.source}: {len(others)} columns are no features of the model; say which has "
-            "the true class (--label)"
-        )
-    return others[0]

@@ -84,5 +84,20 @@ def refuse_common(
     raise ParameterError(f"{names[0]} and {names[1]} overlap: {pairs}{more} {what}")
 
 
+def other_column(columns: Sequence[str], features: Sequence[str], source: str) -> str:
+    """Return the only column that is no feature of a model: the labels'.
+
+    Raises:
+        ParameterError: There is none, or more than one.
+    """
+    others = [name for name in columns if name not in set(features)]
+    if len(others) != 1:
+        raise ParameterError(
+            f"{source}: {len(others)} columns are no features of the model; say which has the "
+            "true class (--label)"
+        )
+    return others[0]
+
+
 def _is_frame(rows: Any) -> bool:
     return hasattr(rows, "columns") or hasattr(rows, "column_names")

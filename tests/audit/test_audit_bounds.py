@@ -357,3 +357,38 @@ def test_a_lot_from_data_cannot_be_drawn_again():
 def test_unfair_coins():
     with pytest.raises(ParameterError, match="not what fair coins give"):
         evidence(np.zeros(900), np.zeros(100), "coins", "add/remove")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [by_coins, by_split])
+@pytest.mark.parametrize("units", [30, 300, 2000])
+def test_many_runs_err_no_more_often_than_stated(way, units):
+    rng = np.random.default_rng(7)
+    for epsilon in (0.2, 1.0, 3.0):
+        chance = 1 / (1 + math.exp(-epsilon))
+        for noise in (
+            lambda m, p=chance: np.where(rng.random(len(m)) < p, m, ~m).astype(float),
+            lambda m, e=epsilon: m + rng.laplace(size=len(m)) / e,
+        ):
+            assert not refuted(epsilon, lambda noise=noise: way(rng, units, noise), 1000, 0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", ["all", "half"])
+def test_many_gaussian_trials_err_no_more_often_than_stated(choice):
+    """The Gaussian mechanism's epsilon at a delta is known (Balle, Wang 2018, theorem 8)."""
+    rng, mu, delta = np.random.default_rng(8), 1.0, 0.05
+    low, high = 0.0, 20.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        kept = stats.norm.cdf(mu / 2 - middle / mu) - math.exp(middle) * stats.norm.cdf(
+            -mu / 2 - middle / mu
+        )
+        low, high = (middle, high) if kept > delta else (low, middle)
+
+    def bound(runs=200):
+        trials = Trials(mu + rng.normal(size=runs), rng.normal(size=runs))
+        return trials.bound(delta, 0.8, choice).epsilon
+
+    assert not refuted(high, bound, 2000, 0.2)
+    assert np.median([bound(5000) for _ in range(5)]) > high / 2

@@ -109,6 +109,14 @@ def test_parquet_and_the_only_other_column(audit, files):
     assert json.loads(done.stdout)["holdout"] == 1200
 
 
+def test_other_ways_to_write_numbers(audit, files):
+    for part, name in zip(files, ("in;.csv", "out;.csv"), strict=True):
+        part.to_csv(name, sep=";", decimal=",", index=False)
+    both = {"members": "in;.csv", "holdout": "out;.csv"}
+    done = audit("--delimiter", ";", "--decimal-comma", "--json", **both)
+    assert json.loads(done.stdout) == json.loads(audit("--json").stdout)
+
+
 def refused(done, *parts, status=1):
     assert done.exit_code == status
     assert done.stdout == ""
