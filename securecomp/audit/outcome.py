@@ -1,7 +1,6 @@
 """What an attack on membership found, for people and machines, and what that says of a claim."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,7 @@ from securecomp.audit.bounds import converted, from_counts
 from securecomp.audit.claims import ASSUMED, Claim, Verdict, below, check_units
 from securecomp.audit.confidences import Answers
 from securecomp.audit.guesses import Chosen, Evidence, evidence
-from securecomp.audit.roc import Detection, Estimate, Roc, rows_needed
+from securecomp.audit.roc import Columns, Detection, Estimate, Roc, rows_needed
 from securecomp.audit.trials import Trials
 from securecomp.errors import RefutedError
 from securecomp.privacy.guarantee import best_detection
@@ -19,7 +18,6 @@ from securecomp.privacy.sensitivity import Neighbours, Relation
 from securecomp.statistics.analysis import Exhibit, Grid, Plot
 
 _POINTS = 60
-_BAND = 25
 _SHORT = {
     "split": "members were drawn at random",
     "coins": "each row had a fair coin",
@@ -274,40 +272,24 @@ class Audit(Exhibit):
         return found
 
     def plots(self) -> list[Plot]:
-        """Return the ROC curve on logarithmic axes, with chance and what the claim allows."""
-        series: dict[str, dict[str, Sequence[float]]] = {self.attack: self.curve(band=True)}
+        """Return both ends of the ROC curve on logarithmic axes, with what the claim allows."""
+        series: dict[str, Columns] = {
+            "members, by the highest scores": self.roc.band(self.confidence),
+            "others, by the lowest scores": self.roc.turned().band(self.confidence),
+        }
         if self.claim is not None:
             series[f"at most, by {self.claim}"] = self._allowed(self.claim)
         return [
             Plot(
                 "line",
-                f"{self.title}: members found against false alarms; dotted: chance",
-                "share of others that are accused (false alarms)",
-                "share of members that are found",
+                f"{self.title}: shares recognised against false alarms; dotted: chance",
+                "share of the other side that is taken for them (false alarms)",
+                "share that is recognised",
                 series,
                 reference=1.0,
                 logarithmic=True,
             )
         ]
-
-    def curve(self, band: bool = False) -> dict[str, Sequence[float]]:
-        """Return the ROC curve's points above 0, some of them, for logarithmic axes."""
-        x, y = self.roc.curve()
-        x, y = x[(x > 0) & (y > 0)], y[(x > 0) & (y > 0)]
-        if not band:
-            steps = np.geomspace(1 / self.roc.holdout, 1, _POINTS)
-            at = np.unique(np.minimum(np.searchsorted(x, steps), len(x) - 1))
-            return {"x": x[at].tolist(), "y": y[at].tolist()}
-        counts = np.unique(np.geomspace(1, self.roc.holdout, _BAND, endpoint=False).astype(int))
-        each = [self.roc.accusing(int(count), self.confidence) for count in counts]
-        found = [one for one in each if one.found > 0]
-        least = 1 / self.roc.members
-        return {
-            "x": [*(one.false_alarms for one in found), 1.0],
-            "y": [*(one.found for one in found), 1.0],
-            "low": [*(max(one.low, least / 10) for one in found), 1.0],
-            "high": [*(one.high for one in found), 1.0],
-        }
 
     def remarks(self) -> list[str]:
         """Return the strength in words, and what must be known to judge it."""
@@ -366,10 +348,10 @@ class Audit(Exhibit):
             rows.append(estimate)
         return rows
 
-    def _allowed(self, claim: Claim) -> dict[str, Sequence[float]]:
+    def _allowed(self, claim: Claim) -> Columns:
         """Return the most that can be found at each rate of false alarms, if a claim holds."""
         epsilon, delta = converted(*claim.amounts, claim.relation, self.evidence().relation)
-        rates = np.geomspace(1 / self.roc.holdout, 1, _POINTS).tolist()
+        rates = np.geomspace(1 / max(self.roc.holdout, self.roc.members), 1, _POINTS).tolist()
         most = [best_detection(epsilon, min(delta, 1 - 1e-12), rate) for rate in rates]
         return {"x": rates, "y": most}
 

@@ -10,6 +10,7 @@ Principles, IEEE S&P 2022, section III, for why low rates of false alarms are wh
 
 import bisect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,6 +23,11 @@ from securecomp.errors import ParameterError
 from securecomp.statistics.tails import check_confidence, half_width
 
 Counts = npt.NDArray[np.intp]
+Columns = dict[str, Sequence[float]]
+"""Of a figure: x, y, and perhaps low and high."""
+
+_POINTS = 60
+_BAND = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +224,31 @@ class Roc:
         """Return the best mean of the shares of members and of others that are recognised."""
         found = self.advantage(confidence)
         return Estimate(*((1 + value) / 2 for value in (found.value, found.low, found.high)))
+
+    def turned(self) -> "Roc":
+        """Return how well others are told from members, by low scores."""
+        return Roc(-self._holdout, -self._members)
+
+    def points(self) -> Columns:
+        """Return some points of the curve, none at 0, for logarithmic axes."""
+        x, y = self.curve()
+        x, y = x[(x > 0) & (y > 0)], y[(x > 0) & (y > 0)]
+        steps = np.geomspace(1 / self.holdout, 1, _POINTS)
+        at = np.unique(np.minimum(np.searchsorted(x, steps), len(x) - 1))
+        return {"x": x[at].tolist(), "y": y[at].tolist()}
+
+    def band(self, confidence: float = 0.95) -> Columns:
+        """Return shares found at some rates of false alarms with intervals, none at 0."""
+        counts = np.unique(np.geomspace(1, self.holdout, _BAND, endpoint=False).astype(int))
+        each = [self.accusing(int(count), confidence) for count in counts]
+        found = [one for one in each if one.found > 0]
+        least = 0.1 / self.members
+        return {
+            "x": [*(one.false_alarms for one in found), 1.0],
+            "y": [*(one.found for one in found), 1.0],
+            "low": [*(max(one.low, least) for one in found), 1.0],
+            "high": [*(one.high for one in found), 1.0],
+        }
 
     def _above(self, allowed: int) -> float:
         """Return the threshold above which at most so many others are."""

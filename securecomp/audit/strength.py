@@ -70,7 +70,7 @@ class Strength(Exhibit):
                 "Members found against false alarms; dotted: chance",
                 "share of others that are accused (false alarms)",
                 "share of members that are found",
-                {name: audit.curve() for name, audit in self.audits.items()},
+                {name: audit.roc.points() for name, audit in self.audits.items()},
                 reference=1.0,
                 logarithmic=True,
             ),

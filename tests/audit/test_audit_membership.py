@@ -335,12 +335,15 @@ def test_all_is_json_and_the_page_stands_alone(tree, rows):
 def test_the_curve_on_logarithmic_axes(found):
     (plot,) = found.against(Claim(0.5, **RECORD)).plots()
     assert plot.logarithmic
-    ours, allowed = plot.series.values()
+    ours, others, allowed = plot.series.values()
     for columns in plot.series.values():
         assert min(columns["x"]) > 0
         assert min(columns["y"]) > 0
         assert (np.diff(columns["y"]) >= 0).all()
-    assert all(a <= b <= c for a, b, c in zip(ours["low"], ours["y"], ours["high"], strict=True))
+    for end in (ours, others):
+        assert all(a <= b <= c for a, b, c in zip(end["low"], end["y"], end["high"], strict=True))
+    # The tree has no doubt of any member, so that only others are recognised surely.
+    assert max(np.divide(others["y"], others["x"])) > 10 > max(np.divide(ours["y"], ours["x"]))
     # What replacing one allows: twice epsilon, and delta of both steps.
     x = np.array(allowed["x"])
     beyond = 1e-5 * (1 + math.exp(0.5))
