@@ -130,6 +130,8 @@ def check_units(claim: Claim, seen: Neighbours) -> None:
     Raises:
         ParameterError: It is about another unit, or a smaller one, than was audited.
     """
+    if not isinstance(claim, Claim):
+        raise ParameterError(f"a claim is Claim(epsilon, delta, unit); not {claim!r}")
     theirs = claim.neighbours
     if theirs.unit != seen.unit:
         remedy = {

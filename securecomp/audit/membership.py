@@ -103,8 +103,14 @@ def membership(
         units = len(set(persons[0])), len(set(persons[1]))
     _check_terms(chosen, units, delta, confidence, false_alarms)
     attack = attack or LossThreshold()
+    if not hasattr(attack, "scores"):
+        raise ParameterError(
+            f"attack is one of securecomp.audit.attacks, say LossThreshold(); not {attack!r}"
+        )
     both = joined(ours[0], others[0]), np.concatenate([ours[1], others[1]])
-    scores = attack.scores(model, both)
+    scores = checked_scores(attack.scores(model, both), attack.name)
+    if len(scores) != len(both[1]):
+        raise ParameterError(f"{attack.name}: {len(scores):,} scores for {len(both[1]):,} rows")
     count, records = len(ours[1]), 1
     inside, outside = scores[:count], scores[count:]
     unit: Unit = "record"
@@ -187,7 +193,9 @@ def _check_terms(
     check_chosen(chosen, *units)
     delta_of(delta, needed=False)
     check_confidence(confidence)
-    for rate in false_alarms or ():
+    if isinstance(false_alarms, float | str):
+        raise ParameterError(f"false_alarms are several rates: give [{false_alarms!r}]")
+    for rate in () if false_alarms is None else false_alarms:
         check_rate(rate, units[1])
 
 
@@ -196,6 +204,8 @@ def _persons(
     counts: tuple[int, int],
     names: tuple[str, str],
 ) -> tuple[list[Hashable], list[Hashable]]:
+    if not isinstance(identifiers, Sequence) or len(identifiers) != 2:
+        raise ParameterError("identifiers are two columns: the members' and the holdout's")
     found = []
     for given, count, name in zip(identifiers, counts, names, strict=True):
         persons = list(map(comparable, given))

@@ -79,7 +79,8 @@ def rows_needed(false_alarms: float) -> int:
     Raises:
         ParameterError: No rate above 0 and below 1.
     """
-    if isinstance(false_alarms, bool) or not 0 < false_alarms < 1:
+    number = isinstance(false_alarms, int | float) and not isinstance(false_alarms, bool)
+    if not number or not 0 < false_alarms < 1:
         raise ParameterError(
             f"a rate of false alarms is between 0 and 1, say 0.001; not {false_alarms!r}"
         )

@@ -169,6 +169,8 @@ def test_a_claim_says_delta_and_unit():
 def test_a_claim_about_another_unit(found):
     with pytest.raises(ParameterError, match="claim is about a patient, and a record was audited"):
         found.check(Claim(1, 0, "patient"))
+    with pytest.raises(ParameterError, match="a claim is Claim"):
+        found.check("epsilon 1")
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 600, 1e5, "1e300"])
@@ -246,6 +248,15 @@ def test_one_class_only(tree, rows):
         membership(tree, (x[y == 1], y[y == 1]), holdout)
 
 
+class Short:
+    """An attack that forgets a row."""
+
+    name = "one less"
+
+    def scores(self, model, rows):
+        return np.zeros(len(rows[1]) - 1)
+
+
 def test_arguments_that_cannot_be(tree, rows):
     for wrong, message in (
         ({"chosen": "randomly"}, "chosen says how"),
@@ -253,6 +264,11 @@ def test_arguments_that_cannot_be(tree, rows):
         ({"confidence": 95}, "confidence"),
         ({"delta": 1}, "delta"),
         ({"false_alarms": [0]}, "between 0 and 1"),
+        ({"false_alarms": ["x"]}, "between 0 and 1"),
+        ({"false_alarms": 0.1}, r"give \[0.1\]"),
+        ({"identifiers": 3}, "identifiers are two columns"),
+        ({"attack": "loss"}, "attack is one of"),
+        ({"attack": Short()}, "one less: 2,399 scores for 2,400 rows"),
         ({"false_alarms": [1e-4]}, "0.01 % needs at least 10,000 rows.*there are 1,200"),
     ):
         with pytest.raises(ParameterError, match=message):
