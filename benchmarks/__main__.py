@@ -17,6 +17,7 @@ SERIES = (
     "compared",
     "elements",
     "features",
+    "members",
     "parties",
     "patients",
     "rows",
@@ -27,6 +28,7 @@ _EPILOG = """\
 `python -m benchmarks readme` writes tables, plots and the README's part from results/*.json;
 `python -m benchmarks prices` counts rounds and bytes of each operation on shares;
 `python -m benchmarks promises` computes what answers cost together, and the error of a noised mean;
+`python -m benchmarks strength` attacks models that were trained with more and more noise;
 `python -m benchmarks plot FILE SERIES SVG` draws how a series grows (clients, rows, compared).
 A peer runs in an environment of its own, outside this repository:
 """
@@ -43,6 +45,11 @@ def main(arguments: list[str]) -> int:
         return 0
     if arguments[:1] == ["promises"]:
         return _promises()
+    if arguments[:1] == ["strength"]:
+        from benchmarks import strength
+
+        strength.write()
+        return 0
     if arguments[:1] == ["plot"]:
         return _plot(arguments[1:])
     parser = _parser()

@@ -15,6 +15,7 @@ from securecomp.statistics.analysis import Plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which people with any colour vision tell apart, and marks beside them.
@@ -110,18 +111,18 @@ def _forest(axes: "Axes", plot: Plot) -> None:
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     if plot.logarithmic:
-        _plain_ticks(axes)
+        _plain_ticks(axes.xaxis)
 
 
-def _plain_ticks(axes: "Axes") -> None:
+def _plain_ticks(axis: "Axis") -> None:
     """Write 0.5, 1, 2 on a logarithmic axis, not powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    low, high = axes.get_xlim()
+    low, high = axis.get_view_interval()
     few = high / low > 100
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _steps(axes: "Axes", plot: Plot) -> None:
@@ -155,7 +156,10 @@ def _bars(axes: "Axes", plot: Plot) -> None:
 
 
 def _line(axes: "Axes", plot: Plot) -> None:
-    if plot.reference is not None:
+    if plot.logarithmic:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+    elif plot.reference is not None:
         axes.axline((0, 0), slope=plot.reference, color=INK, linewidth=0.8, linestyle=":")
     for index, (name, columns) in enumerate(plot.series.items()):
         look = manner(index)
@@ -163,6 +167,14 @@ def _line(axes: "Axes", plot: Plot) -> None:
         if "low" in columns:
             ends = (columns["low"], columns["high"])
             axes.fill_between(columns["x"], *ends, color=look["color"], alpha=0.15)
+    if plot.logarithmic:
+        if plot.reference is not None:  # a line through 0 is a diagonal here
+            left, right = axes.get_xlim()
+            heights = [plot.reference * left, plot.reference * right]
+            axes.plot([left, right], heights, color=INK, linewidth=0.8, linestyle=":")
+            axes.set_xlim(left, right)
+        _plain_ticks(axes.xaxis)
+        _plain_ticks(axes.yaxis)
     _legend(axes, plot)
 
 

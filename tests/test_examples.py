@@ -41,6 +41,7 @@ def test_there_is_no_example_without_a_test():
         "hospital_sums.py",
         "measure_overhead.py",
         "private_training.py",
+        "membership_audit.py",
         "secure_aggregation.py",
     }
 
@@ -204,3 +205,14 @@ def test_federated_training(tmp_path):
     assert difference < 1e-6
     model = LogisticModel.from_json((tmp_path / "model.json").read_text())
     assert model.features[0] == "log(los)"
+
+
+def test_the_tree_that_knows_its_patients_is_found_out(tmp_path):
+    done = run("membership_audit.py", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "the claim of epsilon 0.5, delta 1e-05 (add/remove of one record) does not hold" in (
+        done.stdout
+    )
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert "569 tumours" in page
+    assert "<svg" in page

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from benchmarks.cases import (
+    auditing,
     audits,
     ckks,
     computing,
@@ -37,7 +38,7 @@ CASES: tuple[Case, ...] = (
     *(replace(case, blas_threads=1) for case in (*ckks.CASES, *computing.CASES)),
     *privacy.CASES,
     *audits.CASES,
-    *(replace(case, blas_threads=1) for case in (*training.CASES, *leakage.CASES)),
+    *(replace(c, blas_threads=1) for c in (*training.CASES, *auditing.CASES, *leakage.CASES)),
 )
 
 

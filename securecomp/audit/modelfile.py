@@ -193,13 +193,11 @@ def _labels(table: Table, column: str, classes: tuple[Label, ...]) -> npt.NDArra
         )
     if (found == -1).any():
         row, number = int(np.argmax(found == -1)) + 1, len(cells)
-        has = f"{number:,} different values; is it the labels' column?"
-        if number <= _LISTED:
-            has = ", ".join(brief(repr(cell), 30) for cell in cells if not is_missing(cell))
         known = ", ".join(brief(repr(c), 30) for c in classes[:_LISTED])
         raise ParameterError(
             f"{table.where(column)}: row {row} has a label that the model does not know; the "
-            f"model's are {known}{', ...' * (len(classes) > _LISTED)}, and the column has {has}"
+            f"model's are {known}{', ...' * (len(classes) > _LISTED)}; the column has {number:,} "
+            "different values: is it the labels' column?"
         )
     taken: npt.NDArray[Any] = labels(classes)[found]
     return taken

@@ -158,7 +158,7 @@ def test_labels_of_two_kinds_that_are_written_alike(write):
         (
             "a,b,y\n1,2,0\n1,2,2\n",
             "x.csv: column 'y': row 2 has a label that the model does not know; the model's are "
-            "0, 1, and the column has 0, 2",
+            "0, 1; the column has 2 different values",
         ),
         ("a,b,y\n" + "".join(f"1,2,{i}\n" for i in range(30)), "30 different values"),
         ("a,b,y\n", r"x\.csv: has no rows"),

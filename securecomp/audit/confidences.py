@@ -1,0 +1,160 @@
+"""What a classifier says of rows with known labels: probabilities, losses, logits.
+
+For any object like scikit-learn's classifiers: with `predict_proba` and `classes_`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.audit.bounds import Floats
+from securecomp.errors import ParameterError
+
+Labels = npt.NDArray[Any]
+Rows = tuple[Any, Any]
+"""Features, shape (n, d), as an array or a data frame; and labels, shape (n,)."""
+
+_FLOOR = 2.0**-30
+"""Keeps logits of certain answers finite, at about 21."""
+
+
+class Answers(NamedTuple):
+    """What a model says of rows whose labels are known.
+
+    Attributes:
+        probabilities: Of all classes, shape (n, K).
+        truth: Column of each row's label, shape (n,).
+    """
+
+    probabilities: Floats
+    truth: npt.NDArray[np.intp]
+
+    @property
+    def right(self) -> Floats:
+        """The probability of each row's label."""
+        right: Floats = self.probabilities[np.arange(len(self.truth)), self.truth]
+        return right
+
+    @property
+    def wrong(self) -> Floats:
+        """The probability of all other labels: added up, so that it keeps its digits near 0."""
+        others = self.probabilities.copy()
+        others[np.arange(len(self.truth)), self.truth] = 0
+        total: Floats = others.sum(axis=1)
+        return total
+
+    @property
+    def losses(self) -> Floats:
+        """Cross-entropy of each row, in nats; infinite where a label was held impossible."""
+        right, wrong = self.right, self.wrong
+        with np.errstate(divide="ignore"):
+            # 1 - p keeps the digits that p near 1 has lost.
+            sure = np.log1p(-np.minimum(wrong, 0.5))
+            losses: Floats = -np.where(wrong < 0.5, np.minimum(sure, 0), np.log(right))
+        return losses
+
+    @property
+    def logits(self) -> Floats:
+        """log(p / (1 - p)) of each row's label, kept within about 21 of 0 by a constant.
+
+        Source: Carlini et al. 2022, section V.B: these are nearly normal over trainings.
+        """
+        logits: Floats = np.log((self.right + _FLOOR) / (self.wrong + _FLOOR))
+        return logits
+
+    @property
+    def accuracy(self) -> float:
+        """The share of rows whose label is the likeliest."""
+        return float((self.probabilities.argmax(axis=1) == self.truth).mean())
+
+
+def classes_of(model: Any) -> list[Any]:
+    """Return a classifier's labels.
+
+    Raises:
+        ParameterError: It says no probabilities, is not fitted, or knows fewer than two classes.
+    """
+    name = type(model).__name__
+    if not hasattr(model, "predict_proba"):
+        raise ParameterError(
+            f"{name} gives no probabilities, and these attacks read them; fit one that has "
+            "predict_proba, or wrap it in scikit-learn's CalibratedClassifierCV"
+        )
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        raise ParameterError(f"this {name} has no classes_: it is not fitted, or no classifier")
+    if np.ndim(classes) != 1:
+        raise ParameterError(f"this {name} has several outputs; audit a model of one")
+    found: list[Any] = np.asarray(classes).tolist()
+    if len(found) < 2 or len(set(found)) != len(found):
+        raise ParameterError(f"this {name} must know at least two classes, each once")
+    return found
+
+
+def answers(model: Any, rows: Rows, name: str) -> Answers:
+    """Ask a model about rows.
+
+    Args:
+        model: A fitted classifier.
+        rows: Features and labels.
+        name: What the rows are called, for errors.
+
+    Raises:
+        ParameterError: Not a classifier with probabilities, no rows, as many labels as rows are
+            not there, a label that the model does not know, or what it says are no probabilities.
+    """
+    classes = classes_of(model)
+    x, y = checked_rows(rows, name)
+    truth = _places(classes, y, name)
+    try:
+        said = np.asarray(model.predict_proba(x), np.float64)
+    except (ValueError, TypeError) as error:
+        reason = str(error).split("\n")[0]
+        raise ParameterError(f"{name}: the model does not take these rows: {reason}") from None
+    if said.shape != (len(y), len(classes)):
+        raise ParameterError(
+            f"the model gives probabilities of shape {said.shape} for {len(y):,} rows and "
+            f"{len(classes)} classes"
+        )
+    good = ((said >= 0) & (said <= 1)).all(axis=1)  # what is rounded need not add up to 1
+    if not good.all():
+        raise ParameterError(
+            f"{name}: what the model says of row {int((~good).argmax()) + 1} are no probabilities, "
+            "which are from 0 to 1"
+        )
+    return Answers(said, truth)
+
+
+def checked_rows(rows: Rows, name: str) -> tuple[Any, Labels]:
+    """Return features and labels.
+
+    Raises:
+        ParameterError: There are none, or not as many of both.
+    """
+    if not isinstance(rows, Sequence) or len(rows) != 2:
+        raise ParameterError(f"{name}: give the features and the labels, as (X, y)")
+    x, y = rows[0], np.asarray(rows[1])
+    if hasattr(x, "toarray"):
+        raise ParameterError(f"{name}: the features are sparse; give x.toarray()")
+    count = x.shape[0] if hasattr(x, "shape") else len(x)
+    if y.ndim != 1 or len(y) != count:
+        raise ParameterError(f"{name}: {count:,} rows, and labels of shape {y.shape}")
+    if not count:
+        raise ParameterError(f"{name}: there are no rows; an audit needs members and holdout")
+    return x, y
+
+
+def _places(classes: list[Any], y: Labels, name: str) -> npt.NDArray[np.intp]:
+    known = {label: place for place, label in enumerate(classes)}
+    found = [known.get(label, -1) for label in y.tolist()]
+    places = np.array(found, np.intp)
+    if (places < 0).any():
+        many = int((places < 0).sum())
+        raise ParameterError(
+            f"{name}: the label of row {int((places < 0).argmax()) + 1} is none of the model's "
+            f"{len(classes)} classes (so of {many:,} of {len(y):,} rows); is it the right column, "
+            "and are numbers numbers?"
+        )
+    return places

@@ -1,0 +1,60 @@
+"""Lots: orders, halves and seeds, drawn from a source of randomness, or from the data themselves.
+
+A lot that is drawn from the data cannot be drawn again until it pleases: the same data give the
+same. It is as good as a fresh one as long as SHA-256 and AES-256 look random.
+"""
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.core import prg
+from securecomp.core.entropy import Entropy
+
+Order = npt.NDArray[np.intp]
+
+
+class Lots:
+    """Random numbers, one draw after the other, from one seed."""
+
+    __slots__ = ("_calls", "_purpose", "_seed")
+
+    def __init__(self, seed: bytes, purpose: str) -> None:
+        self._seed, self._purpose, self._calls = seed, purpose, 0
+
+    @classmethod
+    def fresh(cls, purpose: str, entropy: Entropy) -> "Lots":
+        """Return lots from a source of randomness."""
+        return cls(entropy(prg.SEED_BYTES), purpose)
+
+    @classmethod
+    def of(cls, purpose: str, *arrays: npt.NDArray[np.float64]) -> "Lots":
+        """Return the lots that belong to these numbers."""
+        digest = hashlib.sha256(prg.join(purpose, *(len(array) for array in arrays)))
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array, "<f8").tobytes())
+        return cls(digest.digest(), purpose)
+
+    def words(self, count: int) -> prg.Words:
+        """Return random words, shape (count,)."""
+        self._calls += 1
+        key = prg.derive(self._seed, "audit lots", self._purpose, self._calls)
+        return prg.expand_words(key, count)
+
+    def order(self, count: int) -> Order:
+        """Return the numbers from 0 to count - 1 in random order."""
+        return np.argsort(self.words(count), kind="stable")
+
+    def seed(self) -> int:
+        """Return a number below 2^32, as scikit-learn's `random_state` takes it."""
+        return int(self.words(1)[0] >> np.uint64(32))
+
+    def ranks(self, scores: npt.NDArray[np.float64]) -> Order:
+        """Return each score's place from the smallest, 0; equal ones in random order."""
+        places = np.empty(len(scores), np.intp)
+        places[np.lexsort((self.words(len(scores)), scores))] = np.arange(len(scores))
+        return places
+
+    def __repr__(self) -> str:
+        return f"Lots({self._purpose!r})"

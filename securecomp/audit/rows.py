@@ -1,0 +1,103 @@
+"""Rows of arrays and data frames: put together, chosen, and compared."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from securecomp.audit.confidences import Rows
+from securecomp.errors import ParameterError
+from securecomp.statistics.reading import comparable
+
+_NAMED = 5
+
+
+def joined(first: Any, second: Any) -> Any:
+    """Return the rows of both, of two arrays or two data frames of one kind.
+
+    Raises:
+        ParameterError: They do not go together.
+    """
+    if _is_frame(first) != _is_frame(second):
+        raise ParameterError("members, holdout and pool are all arrays or all data frames")
+    try:
+        if _is_frame(first):
+            frames = [nw.from_native(part, eager_only=True) for part in (first, second)]
+            return nw.to_native(nw.concat(frames, how="vertical"))
+        return np.concatenate([np.asarray(first), np.asarray(second)])
+    except (ValueError, TypeError, nw.exceptions.NarwhalsError) as error:
+        reason = str(error).split("\n")[0]
+        raise ParameterError(f"rows that do not go together: {reason}") from None
+
+
+def taken(rows: Any, places: Any) -> Any:
+    """Return the rows at some places."""
+    if _is_frame(rows):
+        return nw.to_native(nw.from_native(rows, eager_only=True)[np.asarray(places).tolist()])
+    return np.asarray(rows)[places]
+
+
+def keys(rows: Rows) -> list[Hashable]:
+    """Return what identifies each row's content: all features and the label."""
+    x, y = rows
+    if _is_frame(x):
+        frame = nw.from_native(x, eager_only=True)
+        cells = zip(*(frame.get_column(name).to_list() for name in frame.columns), strict=True)
+    else:
+        array = np.asarray(x)
+        if array.dtype.kind in "buif":  # 0 and -0 are one number
+            whole = np.ascontiguousarray(array.astype(np.float64) + 0.0).reshape(len(array), -1)
+            return [
+                (row.tobytes(), comparable(label))
+                for row, label in zip(whole, np.asarray(y).tolist(), strict=True)
+            ]
+        cells = iter(array.tolist())
+    return [
+        (*map(comparable, row), comparable(label))
+        for row, label in zip(cells, np.asarray(y).tolist(), strict=True)
+    ]
+
+
+def refuse_common(
+    first: Sequence[Hashable], second: Sequence[Hashable], names: tuple[str, str], what: str
+) -> None:
+    """Refuse two sets that have something in common.
+
+    Args:
+        first: What each row is known by; None is like nothing else.
+        second: Likewise.
+        names: What the sets are called.
+        what: What is the same, and what to do if that is as it should be.
+
+    Raises:
+        ParameterError: Something is; it names the rows, and never a value.
+    """
+    places: dict[Hashable, int] = {}
+    for row, key in enumerate(first, 1):
+        places.setdefault(key, row)
+    common = [(places[k], row) for row, k in enumerate(second, 1) if k is not None and k in places]
+    if not common:
+        return
+    pairs = ", ".join(f"row {a} and row {b}" for a, b in common[:_NAMED])
+    more = f", and {len(common) - _NAMED:,} more" if len(common) > _NAMED else ""
+    raise ParameterError(f"{names[0]} and {names[1]} overlap: {pairs}{more} {what}")
+
+
+def other_column(columns: Sequence[str], features: Sequence[str], source: str) -> str:
+    """Return the only column that is no feature of a model: the labels'.
+
+    Raises:
+        ParameterError: There is none, or more than one.
+    """
+    others = [name for name in columns if name not in set(features)]
+    if len(others) != 1:
+        raise ParameterError(
+            f"{source}: {len(others)} columns are no features of the model; say which has the "
+            "true class (--label)"
+        )
+    return others[0]
+
+
+def _is_frame(rows: Any) -> bool:
+    return hasattr(rows, "columns") or hasattr(rows, "column_names")

@@ -1,0 +1,458 @@
+"""An audit from rows to verdict: claims that are refuted, units, bad input, what is shown."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from replaying import Replay
+from scipy import special
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from securecomp.audit.attacks import LikelihoodRatio
+from securecomp.audit.claims import Claim
+from securecomp.audit.membership import from_scores, membership
+from securecomp.audit.strength import Strength
+from securecomp.audit.trials import Trials, retrained
+from securecomp.drawing import svg
+from securecomp.errors import ParameterError, RefutedError, ThresholdError
+from securecomp.privacy.sensitivity import Neighbours
+from securecomp.reports import exhibition
+
+RECORD = {"delta": 1e-5, "unit": "record"}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """1200 members and 1200 others, whose labels are half noise."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2400, 20))
+    y = (x[:, 0] + rng.normal(size=2400) > 0).astype(int)
+    return (x[:1200], y[:1200]), (x[1200:], y[1200:])
+
+
+@pytest.fixture(scope="module")
+def tree(rows):
+    """A model that knows its members by heart."""
+    return DecisionTreeClassifier(random_state=0).fit(*rows[0])
+
+
+@pytest.fixture(scope="module")
+def found(tree, rows):
+    return membership(tree, *rows)
+
+
+def test_a_claim_that_cannot_be_true_is_an_error(found):
+    with pytest.raises(RefutedError) as refused:
+        found.check(Claim(0.5, **RECORD))
+    text = str(refused.value)
+    assert "epsilon 0.5, delta 1e-05 (add/remove of one record) does not hold" in text
+    assert "Epsilon is at least 1." in text
+    assert "drawn at random" in text
+
+
+def test_a_claim_that_may_be_true_stands(found):
+    verdict = found.check(Claim(50, **RECORD))
+    assert not verdict.exceeded
+    assert verdict.pvalue > 0.05
+    assert "no proof of the claim" in str(verdict)
+
+
+def test_the_bound_is_where_claims_begin_to_stand(found):
+    for relation in ("add/remove", "replace-one"):
+        bound = found.against(Claim(1, 1e-5, "record", relation)).bound()
+        with pytest.raises(RefutedError):
+            found.check(Claim(bound - 0.01, 1e-5, "record", relation))
+        found.check(Claim(bound + 0.01, 1e-5, "record", relation))
+    # To replace one is twice to add or remove one.
+    assert found.bound() == pytest.approx(
+        2 * found.against(Claim(1, 0, "record")).bound(), abs=1e-4
+    )
+
+
+def test_members_that_were_not_drawn_refute_nothing(tree, rows):
+    """Members and others of different times differ, whatever was learned."""
+    found = membership(tree, *rows, chosen="otherwise")
+    verdict = found.check(Claim(0.5, **RECORD))
+    assert verdict.exceeded
+    assert not verdict.refuted
+    assert "refutes nothing" in str(verdict)
+    shown = found.against(Claim(0.5, **RECORD))
+    assert "exceeded" in str(shown)
+    assert shown.to_json()["claim"]["refuted"] is False
+    assert shown.to_json()["epsilon_at_least"]["valid"] is False
+
+
+def test_a_shift_between_members_and_holdout_looks_like_leakage(rows):
+    """Why `chosen` must be said: this model never saw any of the rows."""
+    (x, y), (other, z) = rows
+    rng = np.random.default_rng(1)
+    model = LogisticRegression().fit(rng.normal(size=(500, 20)) + y[:500, None], y[:500])
+    shifted = membership(model, (x + 2 * y[:, None], y), (other, z), chosen="otherwise")
+    assert shifted.bound() > 0.5
+    assert not shifted.check(Claim(0.1, **RECORD)).refuted
+    honest = membership(model, (x, y), (other, z))
+    assert not honest.check(Claim(0.1, **RECORD)).exceeded
+
+
+def test_coins_refute_too(rows):
+    (x, y), (other, z) = rows
+    x, y = np.concatenate([x, other]), np.concatenate([y, z])
+    coins = np.random.default_rng(2).random(len(y)) < 0.5
+    model = DecisionTreeClassifier(random_state=0).fit(x[coins], y[coins])
+    found = membership(model, (x[coins], y[coins]), (x[~coins], y[~coins]), chosen="coins")
+    with pytest.raises(RefutedError, match="each row was a member by a fair coin of its own"):
+        found.check(Claim(0.5, **RECORD))
+    with pytest.raises(RefutedError, match="replace-one"):
+        found.check(Claim(0.5, relation="replace-one", **RECORD))
+
+
+def test_the_order_of_rows_does_not_count(tree, rows, found):
+    rng = np.random.default_rng(3)
+    shuffled = []
+    for x, y in rows:
+        order = rng.permutation(len(y))
+        shuffled.append((x[order], y[order]))
+    assert membership(tree, *shuffled).to_json() == found.to_json()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_private_model_is_not_refuted(epsilon):
+    """Randomised response on labels, which a model learns by heart.
+
+    A member's label was told so; of the others another label was told, drawn afresh. Whose label
+    was told, of two, differs by a ratio of e^epsilon at most.
+    """
+    refuted = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(400, 5))
+        y = rng.integers(0, 2, 400)
+        told = np.where(rng.random(400) < special.expit(epsilon), y, 1 - y)
+        fresh = rng.integers(0, 2, 200)
+        model = DecisionTreeClassifier(random_state=0).fit(x, told)
+        members = x[:200], y[:200]
+        holdout = x[200:], fresh
+        audit = membership(model, members, holdout, confidence=0.9)
+        refuted += audit.verdict(Claim(epsilon, 0, "record", "replace-one")).exceeded
+    assert refuted <= 5
+
+
+# Claims.
+
+
+def test_a_claim_says_delta_and_unit():
+    with pytest.raises(ParameterError, match=r"without a delta is no promise"):
+        Claim(1)
+    with pytest.raises(ParameterError, match=r"epsilon 1 of what\?"):
+        Claim(1, 0)
+    for wrong in (
+        {"epsilon": 0},
+        {"epsilon": -1},
+        {"epsilon": math.inf},
+        {"delta": 1},
+        {"delta": -0.1},
+        {"unit": "person"},
+        {"relation": "swap"},
+        {"records": 2},
+        {"records": 0},
+    ):
+        with pytest.raises(ParameterError):
+            Claim(**{"epsilon": 1, **RECORD, **wrong})
+    assert str(Claim("1/2", 0, "patient", records=3)) == (
+        "epsilon 0.5, delta 0 (add/remove of one patient with at most 3 records)"
+    )
+
+
+def test_a_claim_about_another_unit(found):
+    with pytest.raises(ParameterError, match="claim is about a patient, and a record was audited"):
+        found.check(Claim(1, 0, "patient"))
+    with pytest.raises(ParameterError, match="a claim is Claim"):
+        found.check("epsilon 1")
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 600, 1e5, "1e300"])
+def test_claims_of_any_size(found, epsilon):
+    verdict = found.verdict(Claim(epsilon, **RECORD))
+    assert 0 <= verdict.pvalue <= 1
+    assert json.dumps(found.against(verdict.claim).to_json(), allow_nan=False)
+
+
+# Persons.
+
+
+def persons():
+    return np.repeat(np.arange(400), 3), np.repeat(np.arange(400, 800), 3)
+
+
+def test_persons_are_units(tree, rows):
+    found = membership(tree, *rows, identifiers=persons())
+    assert (found.roc.members, found.units.records) == (400, 3)
+    with pytest.raises(RefutedError, match="one patient with at most 3 records"):
+        found.check(Claim(0.2, 1e-5, "patient", records=3))
+    with pytest.raises(ParameterError, match="at most 2 records, and one here has 3"):
+        found.check(Claim(0.2, 1e-5, "patient", records=2))
+    with pytest.raises(ParameterError, match="leave identifiers out"):
+        found.check(Claim(0.2, **RECORD))
+    assert "persons" in str(found)
+
+
+def test_a_persons_score_is_the_mean_of_the_rows(rows):
+    members, holdout = rows
+    model = LogisticRegression().fit(*members)
+    ours = np.repeat(np.arange(300), [1, 3, 4, 4, 3, 6] * 50)[:1200]
+    ours = np.r_[ours, np.full(1200 - len(ours), 299)]
+    others = np.arange(1000, 2200)
+    found = membership(model, members, holdout, identifiers=(ours, others))
+    losses = -np.log(model.predict_proba(members[0])[np.arange(1200), members[1]])
+    means = sorted(-losses[ours == person].mean() for person in set(ours.tolist()))
+    np.testing.assert_allclose(found.roc.scores[0], means)
+
+
+def test_persons_that_are_in_both(tree, rows):
+    ours, others = persons()
+    others = others.copy()
+    others[5] = 7
+    with pytest.raises(ParameterError, match=r"members and holdout overlap: row 22 and row 6 are"):
+        membership(tree, *rows, identifiers=(ours, others))
+
+
+def test_identifiers_that_are_not_there(tree, rows):
+    ours, others = persons()
+    with pytest.raises(ParameterError, match="holdout: 1,200 rows and 3 identifiers"):
+        membership(tree, *rows, identifiers=(ours, others[:3]))
+    with pytest.raises(ParameterError, match="members: row 3 does not say whose it is"):
+        membership(tree, *rows, identifiers=(["a", "b", None] * 400, others))
+
+
+# Bad input.
+
+
+def test_members_and_holdout_that_overlap(tree, rows):
+    members, (x, y) = rows
+    x, y = x.copy(), y.copy()
+    x[[3, 9]], y[[3, 9]] = members[0][[0, 5]], members[1][[0, 5]]
+    with pytest.raises(ParameterError) as refused:
+        membership(tree, members, (x, y))
+    text = str(refused.value)
+    assert "row 1 and row 4, row 6 and row 10 are the same in all columns" in text
+    assert str(x[3, 0])[:6] not in text
+    assert membership(tree, members, (x, y), alike="keep").roc.holdout == 1200
+
+
+def test_one_class_only(tree, rows):
+    (x, y), holdout = rows
+    with pytest.raises(ParameterError, match="members: all rows are of one of the model's 2"):
+        membership(tree, (x[y == 1], y[y == 1]), holdout)
+
+
+class Short:
+    """An attack that forgets a row."""
+
+    name = "one less"
+
+    def scores(self, model, rows):
+        return np.zeros(len(rows[1]) - 1)
+
+
+def test_arguments_that_cannot_be(tree, rows):
+    for wrong, message in (
+        ({"chosen": "randomly"}, "chosen says how"),
+        ({"alike": "drop"}, "alike is"),
+        ({"confidence": 95}, "confidence"),
+        ({"delta": 1}, "delta"),
+        ({"false_alarms": [0]}, "between 0 and 1"),
+        ({"false_alarms": ["x"]}, "between 0 and 1"),
+        ({"false_alarms": 0.1}, r"give \[0.1\]"),
+        ({"identifiers": 3}, "identifiers are two columns"),
+        ({"attack": "loss"}, "attack is one of"),
+        ({"attack": Short()}, "one less: 2,399 scores for 2,400 rows"),
+        ({"false_alarms": [1e-4]}, "0.01 % needs at least 10,000 rows.*there are 1,200"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            membership(tree, *rows, **wrong)
+
+
+def test_nothing_is_trained_for_arguments_that_cannot_be(tree, rows):
+    class Untrained:
+        name = "never"
+
+        def scores(self, model, rows):
+            raise AssertionError
+
+    for wrong in ({"confidence": 2}, {"delta": -1}, {"false_alarms": [1e-9]}):
+        with pytest.raises(ParameterError):
+            membership(tree, *rows, attack=Untrained(), **wrong)
+
+
+def test_scores_from_elsewhere():
+    rng = np.random.default_rng(4)
+    found = from_scores(rng.normal(3, 1, 2000), rng.normal(0, 1, 2000), attack="canaries")
+    assert [one.false_alarms for one in found.detections] == [0.001, 0.01]
+    assert found.fit is None
+    assert "canaries" in found.title
+    for wrong in ([], [np.nan], [[1.0]]):
+        with pytest.raises(ParameterError, match="holdout"):
+            from_scores([1.0], wrong, attack="canaries")
+
+
+# What is shown.
+
+
+def test_the_tables(found):
+    text = str(found.against(Claim(0.5, **RECORD)))
+    for part in (
+        "Membership inference by loss threshold",
+        "area under the ROC curve",
+        "found at 1 % false alarms",
+        "gap",
+        "add/remove of one record",
+        "refuted",
+        "members were drawn at random",
+    ):
+        assert part in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_rates_for_which_there_are_too_few_rows(tree, rows):
+    (x, y), (other, z) = rows
+    found = membership(tree, (x, y), (other[:300], z[:300]))
+    assert found.too_small == (0.001,)
+    assert "needs 1,000 rows of holdout, and there are 300" in str(found)
+    assert found.to_json()["needs_rows"] == {"0.001": 1000}
+
+
+def test_the_strength_in_words():
+    members, holdout = np.r_[np.ones(90), np.zeros(910)], np.r_[np.ones(10), np.zeros(990)]
+    found = from_scores(members, holdout, attack="a")
+    assert "Of 1,000 people that the attack names at 1 % false alarms, 900 are" in found.words()
+    assert "It finds 90 of 1,000 members. Who" in found.words()
+    few = from_scores(members[::10], holdout[::10], attack="a")
+    assert "It finds 90 of 1,000 members, which may be chance" in few.words()
+    tied = from_scores(np.ones(200), np.zeros(20), attack="a")
+    assert "is right 1,000 times in 1,000" in tied.words()
+
+
+def test_all_is_json_and_the_page_stands_alone(tree, rows):
+    lira = LikelihoodRatio(DecisionTreeClassifier(), shadows=8, entropy=Replay(0))
+    found = membership(tree, *rows, attack=lira).against(Claim(0.5, **RECORD))
+    facts = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert facts["analysis"] == found.title
+    assert facts["loss"]["holdout"] is None  # infinite
+    assert facts["claim"]["refuted"] is True
+    page = exhibition([found], "An audit", "of a tree")
+    assert "<svg" in page
+    assert not re.search(r"(src|href)=.?https?:", page)
+    assert "default-src 'none'" in page
+
+
+def test_the_curve_on_logarithmic_axes(found):
+    (plot,) = found.against(Claim(0.5, **RECORD)).plots()
+    assert plot.logarithmic
+    ours, others, allowed = plot.series.values()
+    for columns in plot.series.values():
+        assert min(columns["x"]) > 0
+        assert min(columns["y"]) > 0
+        assert (np.diff(columns["y"]) >= 0).all()
+    for end in (ours, others):
+        assert all(a <= b <= c for a, b, c in zip(end["low"], end["y"], end["high"], strict=True))
+    # The tree has no doubt of any member, so that only others are recognised surely.
+    assert max(np.divide(others["y"], others["x"])) > 10 > max(np.divide(ours["y"], ours["x"]))
+    # What replacing one allows: twice epsilon, and delta of both steps.
+    x = np.array(allowed["x"])
+    beyond = 1e-5 * (1 + math.exp(0.5))
+    first = math.exp(1) * x + beyond
+    second = 1 - math.exp(-1) * (1 - beyond - x)
+    np.testing.assert_allclose(allowed["y"], np.minimum(np.minimum(first, second), 1))
+    assert svg(plot).startswith("<svg")
+
+
+def test_a_figure_of_few_scores():
+    for members, holdout in (([0.0], [0.0]), ([1.0], [0.0]), ([0.0], [1.0]), ([0.0, 1], [0.0, 1])):
+        found = from_scores(members, holdout, attack="a")
+        assert svg(found.plots()[0]).startswith("<svg")
+        assert str(found)
+
+
+def test_several_models_together(found, rows):
+    small = DecisionTreeClassifier(random_state=0, max_depth=2).fit(*rows[0])
+    strength = Strength({"no noise": found, "depth 2": membership(small, *rows)})
+    text = str(strength)
+    assert "no noise" in text
+    assert "epsilon at least" in text
+    areas, curves = strength.plots()
+    assert set(areas.series) == set(curves.series) == {"no noise", "depth 2"}
+    assert areas.series["no noise"]["low"][0] > areas.series["depth 2"]["high"][0]
+    assert json.dumps(strength.to_json(), allow_nan=False)
+    assert all(svg(plot).startswith("<svg") for plot in strength.plots())
+    with pytest.raises(ParameterError, match="no audits"):
+        Strength({})
+
+
+# Trials.
+
+
+class Noisy:
+    """A mean with Laplace noise, as a classifier: epsilon 1 for each record of 0 or 1."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def get_params(self, deep=True):
+        return {"random_state": self.random_state}
+
+    def set_params(self, **params):
+        self.__dict__.update(params)
+        return self
+
+    def fit(self, x, y):
+        self.classes_ = np.unique(y)
+        noise = np.random.default_rng(self.random_state).laplace()
+        self.total_ = x.sum() + noise
+        return self
+
+    def predict_proba(self, x):
+        one = np.full(len(x), special.expit(self.total_))
+        return np.column_stack([1 - one, one])
+
+
+def trials(runs):
+    rows = np.zeros((2, 1)), np.array([0, 1])
+    return retrained(Noisy(), rows, (np.ones((1, 1)), np.array([1])), runs, entropy=Replay(0))
+
+
+def test_many_runs_come_near_the_truth():
+    made = trials(600)
+    bound = made.bound().epsilon
+    assert 0.4 < bound <= 1
+    assert made.check(Claim(1, 0, "record")).epsilon == bound
+    with pytest.raises(RefutedError, match="600 runs with the unit"):
+        made.check(Claim(bound / 2, 0, "record"))
+    # One record more or less, twice, puts one in another's place.
+    swapped = Trials(*(made._with, made._without), Neighbours("replace-one"))
+    assert swapped.check(Claim(0.51, 0, "record"))
+
+
+def test_runs_are_fresh_and_replayable():
+    first, again = trials(10), trials(10)
+    assert len(set(first._with.tolist())) == 10
+    assert first._with.tolist() == again._with.tolist()
+
+
+def test_trials_that_cannot_be():
+    with pytest.raises(ThresholdError, match="runs on each side"):
+        Trials([1, 2, 3], [0] * 10)
+    with pytest.raises(ThresholdError, match="runs on each side"):
+        trials(3)
+    made = Trials(np.arange(10.0), np.arange(10.0))
+    with pytest.raises(ParameterError, match='choice is "all" or "half"'):
+        made.bound(choice="best")
+    with pytest.raises(ParameterError, match="replace-one"):
+        made.check(Claim(1, 0, "record", "replace-one"))
+    with pytest.raises(ParameterError, match="claim is about a patient"):
+        made.check(Claim(1, 0, "patient"))
+    rows = np.zeros((2, 1)), np.array([0, 1])
+    with pytest.raises(ParameterError, match="canary: give one row, not 2"):
+        retrained(Noisy(), rows, rows, 10)
