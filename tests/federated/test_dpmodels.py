@@ -219,6 +219,30 @@ def test_patients_with_several_records(tmp_path):
     assert float(ledger.state().spent.epsilon) == 4
 
 
+@pytest.mark.parametrize(
+    ("patients", "said"),
+    [
+        ([1, "1"], "several types"),
+        ([2**63 + 1, -1], None),
+        ([2**53 + 1, 2.0**53], None),
+        (np.array([2.0**53 + 2, 2.0**53]), "rounded as float64"),
+        (np.array([2.0**24, 7], np.float32), "rounded as float32"),
+        (pd.Series(["1", "2"], dtype="category"), None),
+        (pd.Series([2**60, 2**60 + 1, 3])[:2], None),
+    ],
+)
+def test_two_patients_do_not_become_one(patients, said):
+    """If they did, one who leaves would give all of the clip to the other: twice the change."""
+    model = DPLogisticRegression(noise_multiplier=0, unit="patient", rate=1.0, steps=1)
+    table, labels = [[1000.0], [-1.0]], [0, 1]
+    if said:
+        with pytest.raises(ParameterError, match=said):
+            model.fit(table, labels, groups=patients)
+    else:
+        assert len(set(model._owners(patients, 2))) == 2
+        model.fit(table, labels, groups=patients)
+
+
 @pytest.fixture
 def ledger(tmp_path):
     return Ledger.create(tmp_path / "budget", "ward", 3, "1e-4")
@@ -297,6 +321,20 @@ def test_classes_may_be_told():
     assert model.coef_.shape == (3, 4)
     model.fit(table, ["ill"] * 200, classes=["fit", "ill"])
     assert list(model.classes_) == ["fit", "ill"]
+    for wrong in (3, [["fit", "ill"]], ["fit", "ill", None]):
+        with pytest.raises(ParameterError, match="a list of labels"):
+            model.fit(table, labels, classes=wrong)
+    with pytest.raises(ParameterError, match="one class only"):
+        model.fit(table, labels, classes=["ill"])
+
+
+def test_a_fit_that_is_refused_leaves_the_labels_of_the_one_before(ledger):
+    table, labels = data()
+    model = DPLogisticRegression(3, 1e-5, rate=1.0, steps=10, ledger=ledger).fit(table, labels)
+    told = model.predict(table)
+    with pytest.raises(BudgetError):
+        model.fit(table, np.arange(200) % 3)
+    assert np.array_equal(model.predict(table), told)
 
 
 def test_nan_in_a_prediction_is_named():
