@@ -217,6 +217,8 @@ def test_what_is_too_large_for_exact_sums():
     huge = np.broadcast_to(np.float64(0), ((1 << 22) + 1, 1))
     with pytest.raises(ParameterError, match="up to 4,194,304 rows"):
         Rows(huge)
+    with pytest.raises(ParameterError, match="up to 4,194,304 rows"):
+        Rows(huge, np.zeros(len(huge), np.intp))
     with pytest.raises(ParameterError, match="1 to 1,048,576 features"):
         Rows(np.zeros((1, 0)))
 

@@ -108,6 +108,24 @@ def test_a_tiny_delta_is_for_renyi_divergences():
     assert noise > 1
 
 
+def test_what_rounding_costs_is_in_epsilon_and_delta(monkeypatch):
+    """The formula of the proof, with bounds that are large enough to show."""
+    asked = []
+
+    def rounding(*given):
+        asked.append(given)
+        return 0.1, 1e-6 * math.exp(-300)
+
+    monkeypatch.setattr(promise, "rounding", rounding)
+    found = promise.spent(2.0, 0.1, 10, 5, 1e-5)
+    assert asked == [(50, 2.0 * UNIT)]
+    steps = [(promise.Sampled(0.1, 2.0), 10)]
+    plain = promise.total(steps, 9e-6 * math.exp(-0.1))
+    assert found.epsilon == pytest.approx(plain.epsilon + 0.2, rel=1e-3)
+    assert found.bounds["RDP"] == pytest.approx(plain.bounds["RDP"] + 0.2, rel=1e-9)
+    assert found.delta == 1e-5
+
+
 @pytest.mark.parametrize("delta", [1e-5, Fraction(1, 10**5), Fraction(1, 3), "1e-12", 3e-7])
 def test_the_accounted_delta_is_below_the_promised_one(delta, monkeypatch):
     """What rounding takes is not given back by reading it as 15 digits."""
