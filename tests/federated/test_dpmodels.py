@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from securecomp.ckks.model import LogisticModel
 from securecomp.errors import BudgetError, ParameterError, RangeError
 from securecomp.federated import dpmodels, promise
 from securecomp.federated.dpmodels import DPLinearRegression, DPLogisticRegression
+from securecomp.federated.dpterms import Terms, agreed
 from securecomp.privacy.guarantee import PrivacyWarning
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
@@ -368,6 +370,8 @@ def test_nan_in_a_prediction_is_named():
         ({"steps": 0}, "steps is a whole number"),
         ({"steps": 1.5}, "steps is a whole number"),
         ({"epochs": 0}, "epochs is above 0"),
+        ({"steps": 10**400}, "at most 10,000,000 steps"),
+        ({"epochs": 1e308}, "at most 10,000,000 steps"),
         ({"ledger": "budget.db", "rate": 1.0}, r"open the file with Ledger\(path\)"),
         ({"units": 0}, "units is a whole number"),
         ({"sampling": "shuffle"}, "sampling='shuffle' is not what the promise is accounted for"),
@@ -381,6 +385,33 @@ def test_terms_that_are_refused(change, said):
     terms = {"epsilon": 1, "delta": 1e-5} | change
     with pytest.raises(ParameterError, match=said):
         DPLogisticRegression(**terms).fit(table, labels, labels if "unit" in change else None)
+
+
+def test_what_is_paid_is_never_less_than_what_it_costs():
+    """A ledger has decimals of 15 digits, which are rounded up."""
+    for noise in np.linspace(3, 9, 40):
+        plan = agreed(Terms(None, "1e-6", noise, rate=1.0, steps=4), 1000, 5)
+        assert plan.paid.epsilon >= Fraction(plan.cost.epsilon)
+        assert float(plan.paid.epsilon) == pytest.approx(plan.cost.epsilon, rel=1e-13)
+
+
+def test_a_mean_is_over_the_declared_units(monkeypatch):
+    """So that the exact number stays unknown; and each number of the model is accounted for."""
+    asked = []
+
+    def recorded(*given):
+        asked.append(given[1:])
+        return agreed(*given)
+
+    monkeypatch.setattr(dpmodels, "agreed", recorded)
+    table, labels = data()
+    terms = {"noise_multiplier": 0, "rate": 1.0, "steps": 1}
+    known, told = (
+        DPLogisticRegression(**terms, units=units).fit(table, labels, classes=["fit", "ill", "?"])
+        for units in (None, 50)
+    )
+    assert told.coef_ == pytest.approx(4 * known.coef_, rel=1e-12)
+    assert asked == [(200, 15), (50, 15)]
 
 
 def test_a_delta_that_publishes_rows_is_warned_of():
