@@ -35,11 +35,15 @@ FALSE_ALARMS = (0.001, 0.01)
 Alike = Literal["refuse", "keep"]
 
 _SAME_ROWS = (
-    "are the same in all columns. A row of both is no holdout: leave it out of one. If they are "
-    "different persons who look alike, name the column that tells persons apart, as identifiers "
-    '(--identifier), or say alike="keep" (--alike keep)'
+    "are the same in all columns. A row of both is no holdout: leave it out of both (out of one "
+    "alone, it would tell the files apart by how common rows are). If they are different persons "
+    "who look alike, name the column that tells persons apart, as identifiers (--identifier), or "
+    'say alike="keep" (--alike keep)'
 )
-_SAME_PERSON = "are of the same person, who is no holdout: leave them out of one"
+_SAME_PERSON = (
+    "are of the same person, who is no holdout: leave all rows of such persons out of both (out of "
+    "one alone, it would tell the files apart by who comes often)"
+)
 
 
 def membership(

@@ -265,6 +265,30 @@ def test_no_information_shows_nothing():
     assert Trials(np.zeros(400), np.zeros(400)).bound().epsilon < 0.2
 
 
+@pytest.mark.parametrize("odd", [0, 1])
+def test_a_model_that_says_the_same_of_everybody_is_never_refuted(odd):
+    """Its scores decide no lot: or some sizes would be refuted in every audit."""
+    for members in range(12, 260, 4):
+        for others in (members - 1, members, members + 8):
+            scores = np.zeros(members), np.zeros(others)
+            scores[0][:odd] = 1.0
+            for chosen, relation in (("split", "replace-one"), ("coins", "add/remove")):
+                if chosen == "split" or members > 30:
+                    held = evidence(*scores, chosen, relation)
+                    assert held.bound(0, 0.95, relation)[0] == 0, (members, others, chosen)
+            assert Trials(*scores).bound().epsilon == 0
+
+
+def test_equal_scores_of_a_pair_are_no_guess():
+    held = evidence(np.r_[np.ones(30), np.zeros(70)], np.zeros(100), "split", "replace-one")
+    assert [(test.guesses, test.right) for test in held.tests] == [
+        (100, 30),
+        (50, 30),
+        (25, 25),
+        (12, 12),
+    ]
+
+
 def test_the_number_of_units_is_no_leak_between_replacements():
     """What publishes how many members there are keeps every promise for replace-one."""
     scores = np.full(300, 300.0), np.full(310, 300.0)

@@ -22,6 +22,7 @@ from securecomp.privacy.sensitivity import Neighbours
 from securecomp.reports import exhibition
 
 RECORD = {"delta": 1e-5, "unit": "record"}
+SIDES = slice(0, 1000), slice(1000, 2000)
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +220,14 @@ def test_persons_that_are_in_both(tree, rows):
         membership(tree, *rows, identifiers=(ours, others))
 
 
+def test_a_person_in_both_is_left_out_of_both(tree, rows):
+    ours, others = persons()
+    others = others.copy()
+    others[5] = 7
+    with pytest.raises(ParameterError, match="leave all rows of such persons out of both"):
+        membership(tree, *rows, identifiers=(ours, others))
+
+
 def test_identifiers_that_are_not_there(tree, rows):
     ours, others = persons()
     with pytest.raises(ParameterError, match="holdout: 1,200 rows and 3 identifiers"):
@@ -240,6 +249,27 @@ def test_members_and_holdout_that_overlap(tree, rows):
     assert "row 1 and row 4, row 6 and row 10 are the same in all columns" in text
     assert str(x[3, 0])[:6] not in text
     assert membership(tree, members, (x, y), alike="keep").roc.holdout == 1200
+
+
+def test_rows_that_look_alike_are_left_out_of_both():
+    """As the error says; left out of one file, common rows would be members, and rare ones not."""
+    rng = np.random.default_rng(1)
+    x = (rng.random((3000, 12)) < 0.15).astype(float)
+    y = (x.sum(axis=1) + rng.normal(size=3000) > 1.8).astype(int)
+    never_saw_them = LogisticRegression().fit(x[2000:], y[2000:])
+    known = [{(*row, label) for row, label in zip(x[s], y[s], strict=True)} for s in SIDES]
+    kept = [
+        np.array([(*row, label) not in other for row, label in zip(x[s], y[s], strict=True)])
+        for s, other in zip(SIDES, known[::-1], strict=True)
+    ]
+    sides = [(x[s], y[s]) for s in SIDES]
+    with pytest.raises(ParameterError, match=r"leave it out of both"):
+        membership(never_saw_them, *sides)
+    both = [(a[keep], b[keep]) for (a, b), keep in zip(sides, kept, strict=True)]
+    area = membership(never_saw_them, *both).area
+    assert area.low < 0.5 < area.high
+    one = membership(never_saw_them, both[0], sides[1])
+    assert one.bound() > 0.1
 
 
 def test_one_class_only(tree, rows):
