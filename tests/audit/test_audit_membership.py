@@ -5,6 +5,8 @@ import math
 import re
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from replaying import Replay
 from scipy import special
@@ -234,6 +236,9 @@ def test_identifiers_that_are_not_there(tree, rows):
         membership(tree, *rows, identifiers=(ours, others[:3]))
     with pytest.raises(ParameterError, match="members: row 3 does not say whose it is"):
         membership(tree, *rows, identifiers=(["a", "b", None] * 400, others))
+    for hole in (np.nan, pd.NA, pd.NaT):
+        with pytest.raises(ParameterError, match="members: row 2 does not say whose it is"):
+            membership(tree, *rows, identifiers=([1.0, hole, *range(2, 1200)], others))
 
 
 # Bad input.
@@ -249,6 +254,51 @@ def test_members_and_holdout_that_overlap(tree, rows):
     assert "row 1 and row 4, row 6 and row 10 are the same in all columns" in text
     assert str(x[3, 0])[:6] not in text
     assert membership(tree, members, (x, y), alike="keep").roc.holdout == 1200
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda x, y: (x.astype(np.float32), y),
+        lambda x, y: (x.astype(object), y.astype(object)),
+        lambda x, y: (np.asfortranarray(x), y > 0),
+        lambda x, y: (x.tolist(), y.tolist()),
+    ],
+)
+def test_rows_that_overlap_in_another_form(tree, rows, written):
+    (x, y), (others, marks) = rows
+    with pytest.raises(ParameterError, match="row 1 and row 1, row 2 and row 2"):
+        membership(tree, (x, y), written(x[:300], y[:300]))
+    assert membership(tree, (x, y), written(others, marks)).roc.holdout == 1200
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_columns_in_another_order(library):
+    rng = np.random.default_rng(2)
+    columns = {name: rng.normal(size=400) for name in "abc"}
+    frame, y = pd.DataFrame(columns), columns["a"] > 0
+
+    class Named:
+        classes_ = np.array([False, True])
+
+        def predict_proba(self, x):
+            chance = 1 / (1 + np.exp(-np.asarray(x["a"])))
+            return np.column_stack([1 - chance, chance])
+
+    first, turned = library(frame[:200]), library(frame[["c", "b", "a"]][200:])
+    straight = library(frame[200:])
+    found = membership(Named(), (first, y[:200]), (turned, y[200:]))
+    assert found.area == membership(Named(), (first, y[:200]), (straight, y[200:])).area
+    with pytest.raises(ParameterError, match="row 1 and row 1"):
+        membership(Named(), (straight, y[200:]), (turned, y[200:]))
+    with pytest.raises(ParameterError, match="do not go together"):
+        membership(Named(), (first, y[:200]), (turned[["a", "b"]], y[200:]))
+
+
+def test_two_columns_of_one_name(tree, rows):
+    (x, y), holdout = rows
+    with pytest.raises(ParameterError, match="several columns of one name"):
+        membership(tree, (pd.DataFrame(x, columns=["a"] * 20), y), holdout)
 
 
 def test_rows_that_look_alike_are_left_out_of_both():
