@@ -3,6 +3,7 @@
 For any object like scikit-learn's classifiers: with `predict_proba` and `classes_`.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -117,7 +118,8 @@ def answers(model: Any, rows: Rows, name: str) -> Answers:
     try:
         said = np.asarray(model.predict_proba(x), np.float64)
     except (ValueError, TypeError) as error:
-        reason = str(error).split("\n")[0]
+        # Quoted, or in brackets, may be a cell.
+        reason = re.sub(r"'.*'|\".*\"|\[.*\]", "...", str(error).split("\n")[0])
         raise ParameterError(f"{name}: the model does not take these rows: {reason}") from None
     if said.shape != (len(y), len(classes)):
         raise ParameterError(

@@ -65,7 +65,8 @@ def _keys(rows: Rows, narrow: bool) -> list[Hashable]:
         return [(*map(comparable, row), mark) for row, mark in zip(cells, marks, strict=True)]
     array = np.asarray(x)
     try:
-        array = array.astype(np.float32 if narrow else np.float64)
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32 if narrow else np.float64)
     except (TypeError, ValueError):
         return [(*map(comparable, row), mark) for row, mark in zip(array, marks, strict=True)]
     whole = np.ascontiguousarray(array + array.dtype.type(0)).reshape(len(array), -1)

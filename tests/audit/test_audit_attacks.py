@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -239,6 +239,23 @@ def test_answers_that_are_no_probabilities(says, message):
 
     with pytest.raises(ParameterError, match=message):
         LossThreshold().scores(Odd(), noisy(0)[0])
+
+
+def test_what_a_model_says_of_rows_it_does_not_take_shows_no_cell():
+    encoded = make_pipeline(OneHotEncoder(), LogisticRegression())
+    y = [0, 1] * 10
+    for known, unknown in (("a", "Grimaldi"), (1, 7351)):
+        model = encoded.fit([[known]] * 20, y)
+        with pytest.raises(ParameterError, match="does not take these rows: Found unknown") as said:
+            answers(model, ([[unknown]] * 20, y), "members")
+        assert str(unknown) not in str(said.value)
+    with pytest.raises(ParameterError, match="does not take these rows: could not") as said:
+        answers(
+            LogisticRegression().fit([[1], [2]], [0, 1]),
+            (np.array([["Grimaldi"]], object), [0]),
+            "members",
+        )
+    assert "Grimaldi" not in str(said.value)
 
 
 def test_rows_that_a_model_does_not_take():
