@@ -320,7 +320,7 @@ def test_a_pvalue_grows_with_delta_and_falls_with_right_guesses(guesses, data, e
 def test_what_is_below_the_bound_is_refuted(guesses, data, delta):
     right = data.draw(st.integers(guesses // 2, guesses))
     bound = one_run(guesses, guesses, right, delta)
-    for share in (0.0, 0.3, 0.9):
+    for share in (0.0, 0.3, 0.9, 1.0):
         if bound > 0:
             assert guessing_pvalue(guesses, guesses, right, share * bound, delta) < 0.05
 

@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from replaying import Replay
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from securecomp.audit.attacks import LikelihoodRatio
-from securecomp.audit.claims import Claim
+from securecomp.audit.claims import Claim, above, below
 from securecomp.audit.membership import from_scores, membership
 from securecomp.audit.strength import Strength
 from securecomp.audit.trials import Trials, retrained
@@ -167,6 +169,13 @@ def test_a_claim_says_delta_and_unit():
     assert str(Claim("1/2", 0, "patient", records=3)) == (
         "epsilon 0.5, delta 0 (add/remove of one patient with at most 3 records)"
     )
+
+
+@given(st.floats(1e-11, 1), st.floats(0, 300))
+@example(1.0, math.nextafter(1.15, 0))
+def test_bounds_are_rounded_to_the_safe_side(pvalue, epsilon):
+    assert pvalue <= float(above(pvalue)) <= pvalue * 1.11
+    assert epsilon - 0.0101 <= float(below(epsilon)) <= epsilon
 
 
 def test_a_claim_about_another_unit(found):
@@ -467,8 +476,27 @@ def test_several_models_together(found, rows):
     assert areas.series["no noise"]["low"][0] > areas.series["depth 2"]["high"][0]
     assert json.dumps(strength.to_json(), allow_nan=False)
     assert all(svg(plot).startswith("<svg") for plot in strength.plots())
+    assert "Epsilon is at least so much at delta 0 (replace-one of one record)." in text
     with pytest.raises(ParameterError, match="no audits"):
         Strength({})
+
+
+def test_bounds_side_by_side_say_what_they_are_about(found):
+    scores = found.roc.scores
+    audits = {
+        "drawn": found,
+        "claimed": found.against(Claim(8, **RECORD)),
+        "last year": from_scores(*scores, attack="a", chosen="otherwise"),
+    }
+    strength = Strength(audits)
+    (grid,) = strength.grids()
+    assert float(grid.rows[0][-1]) > float(grid.rows[1][-1]) > 0
+    assert grid.rows[2][-1] == ""  # no bound follows
+    said = [remark for remark in strength.remarks() if remark.startswith("Epsilon")]
+    assert said == [
+        "Epsilon of drawn is at least so much at delta 0 (replace-one of one record).",
+        "Epsilon of claimed is at least so much at delta 1e-05 (add/remove of one record).",
+    ]
 
 
 # Trials.
@@ -536,3 +564,7 @@ def test_trials_that_cannot_be():
     rows = np.zeros((2, 1)), np.array([0, 1])
     with pytest.raises(ParameterError, match="canary: give one row, not 2"):
         retrained(Noisy(), rows, rows, 10)
+    one = rows[0][:1], rows[1][:1]
+    for runs in (10.0, "10", True):
+        with pytest.raises(ParameterError, match="runs: a whole number"):
+            retrained(Noisy(), rows, one, runs)
