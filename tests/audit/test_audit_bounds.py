@@ -289,6 +289,18 @@ def test_equal_scores_of_a_pair_are_no_guess():
     ]
 
 
+@pytest.mark.parametrize("sizes", [(600, 60), (60, 600)])
+def test_pairs_are_drawn_from_all_of_the_larger_side(sizes):
+    rng = np.random.default_rng(9)
+    right = 0
+    for _ in range(20):
+        scores = [np.sort(rng.normal(size=size)) for size in sizes]
+        held = evidence(*scores, "split", "replace-one")
+        assert held.units == held.tests[0].guesses == 60
+        right += held.tests[0].right
+    assert stats.binomtest(right, 1200).pvalue > 1e-3
+
+
 def test_the_number_of_units_is_no_leak_between_replacements():
     """What publishes how many members there are keeps every promise for replace-one."""
     scores = np.full(300, 300.0), np.full(310, 300.0)
