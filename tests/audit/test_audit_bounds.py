@@ -289,6 +289,15 @@ def test_equal_scores_of_a_pair_are_no_guess():
     ]
 
 
+def test_a_score_that_most_share_is_guessed_all_the_same():
+    scores = np.r_[np.ones(100), np.zeros(100)], np.r_[np.ones(20), np.zeros(180)]
+    held = evidence(*scores, "coins", "add/remove")
+    lowest = {
+        test.guesses: test.right for test in held.tests if "lowest scores are no" in test.rule
+    }
+    assert lowest[200] == pytest.approx(200 * 180 / 280, abs=20)  # three standard deviations
+
+
 @pytest.mark.parametrize("sizes", [(600, 60), (60, 600)])
 def test_pairs_are_drawn_from_all_of_the_larger_side(sizes):
     rng = np.random.default_rng(9)
