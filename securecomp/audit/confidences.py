@@ -3,6 +3,7 @@
 For any object like scikit-learn's classifiers: with `predict_proba` and `classes_`.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ Rows = tuple[Any, Any]
 
 _FLOOR = 2.0**-30
 """Keeps logits of certain answers finite, at about 21."""
+_ROUNDED = 1e-6
+"""All of a row's probabilities add up to 1 within this, in single precision too."""
 
 
 class Answers(NamedTuple):
@@ -39,11 +42,15 @@ class Answers(NamedTuple):
 
     @property
     def wrong(self) -> Floats:
-        """The probability of all other labels: added up, so that it keeps its digits near 0."""
+        """The probability of all other labels: added up, so that it keeps its digits near 0.
+
+        Where the model does not tell all (rounded ones, the likeliest few), what it tells of the
+        label decides.
+        """
         others = self.probabilities.copy()
         others[np.arange(len(self.truth)), self.truth] = 0
         total: Floats = others.sum(axis=1)
-        return total
+        return np.where(np.abs(total + self.right - 1) < _ROUNDED, total, 1 - self.right)
 
     @property
     def losses(self) -> Floats:
@@ -111,7 +118,8 @@ def answers(model: Any, rows: Rows, name: str) -> Answers:
     try:
         said = np.asarray(model.predict_proba(x), np.float64)
     except (ValueError, TypeError) as error:
-        reason = str(error).split("\n")[0]
+        # Quoted, or in brackets, may be a cell.
+        reason = re.sub(r"'.*'|\".*\"|\[.*\]", "...", str(error).split("\n")[0])
         raise ParameterError(f"{name}: the model does not take these rows: {reason}") from None
     if said.shape != (len(y), len(classes)):
         raise ParameterError(
