@@ -238,6 +238,8 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         self.n_features_in_ = len(read.names)
         if read.named:
             self.feature_names_in_ = np.array(read.names, object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         self.history_: tuple[Round, ...] = trainer.state.rounds
         self.n_iter_ = len(self.history_)
         self._gathered = (read.names, scale.reach, read.formula, dict(read.levels))
@@ -271,21 +273,14 @@ def _facts(
     """Return what a checkpoint is bound to, beside the terms."""
     promised = None
     if privacy is not None:
-        kept = (
-            "unit",
-            "identifier",
-            "records",
-            "sites",
-            "relation",
-            "noise",
-            "colluding",
-            "dropouts",
-        )
-        promised = {name: getattr(privacy, name) for name in kept} | {"cost": str(privacy.cost)}
+        promised = {name: getattr(privacy, name) for name in _PROMISED}
+        promised["cost"] = str(privacy.cost)
+        promised["bounds"] = {name: str(privacy.limits(name)) for name in privacy.bounds}
     return {
         "sites": list(read.sites),
+        "formula": read.formula,  # it names the response too
         "columns": list(read.names),
-        "classes": [str(label) for label in read.classes or ()],
+        "classes": [repr(label) for label in read.classes or ()],
         "intercept": read.intercept,
         "scaling": str(kind),
         "low": read.low.tobytes(),
@@ -311,7 +306,9 @@ def _learned(protocol: sums.SumProtocol, trainer: Trainer) -> dict[str, str]:
         what = f"clipped {unit} of all sites in it together, with noise"
         what += "; and once of their units" * trainer.protection.counted
     everybody = f"the model after each round: the totals of {what}; who took part"
-    kept = {done.sites for done in trainer.state.rounds if not done.lost}
+    # The first sum is of the rows of all sites.
+    kept = {frozenset(done.sites) for done in trainer.state.rounds if not done.lost}
+    kept.add(frozenset(trainer.sites))
     if trainer.protection is None and trainer.terms.examples is None and len(kept) > 1:
         everybody += (
             "; as these are of rows over different sets of sites, how many rows single sites have "

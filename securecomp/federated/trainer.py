@@ -137,6 +137,7 @@ class Trainer:
         self._record = record or Record(None, b"")
         size = model.shape[0] * model.shape[1]
         self.state = state
+        self._resumed = resumed
         least = self.terms.fewest(len(self.sites), fewest(protocol))
         self.protection: Protection | None = None
         if privacy is not None:
@@ -177,8 +178,8 @@ class Trainer:
             ThresholdError: Too few sites are left; it can go on from its checkpoint.
             BudgetError: The ledger does not cover all rounds; nothing was sent.
         """
-        self.state = msgspec.structs.replace(self.state, reserved=self._payment.pay(self.state))
-        self._record.save(self.state)
+        if not self._resumed:
+            self._save(reserved=self._payment.pay(self.state))
         if self.protection is not None and self.protection.counted and self.state.units is None:
             self._count_units(self.protection)
         total = self.terms.rounds
@@ -213,7 +214,13 @@ class Trainer:
                         "checkpoint when they are back, or begin with more dropouts",
                     ) from None
                 there, gone = others, {}
-        self._finished(done, self.weights + moved)
+        weights = self.weights + moved
+        if not np.isfinite(weights).all():
+            raise RangeError(
+                f"the weights after round {number} are not finite: the training diverges; lower "
+                f"learning_rate (now {self.terms.learning_rate:g}) or l2"
+            )
+        self._finished(done, weights)
 
     def _may_open(self, what: str, there: list[str]) -> bool:
         """Write down that a sum begins; return whether it may be opened."""
@@ -232,8 +239,10 @@ class Trainer:
             moved, names, examples, loss = self._averaged(number, there, gone)
         else:
             moved, names, examples, loss = self._noised(self.protection, number, there, gone)
-        moved = self.terms.server_rate * moved
-        return moved, Round(number, names, examples, loss, float(np.linalg.norm(moved)))
+        with np.errstate(all="ignore"):
+            moved = self.terms.server_rate * moved
+            size = float(np.linalg.norm(moved))
+        return moved, Round(number, names, examples, loss, size)
 
     def _averaged(
         self, number: int, there: list[str], gone: Gone
@@ -264,7 +273,7 @@ class Trainer:
         parts = {}
         for name in there:
             if protection.of_sites:
-                vectors = iter([self._own_change(number, name).reshape(1, -1)])
+                vectors = iter([self._proposed(number, name).reshape(1, -1)])
             else:
                 vectors = steps.unit_gradients(model.loss, self._rows[name], weights)
             parts[name] = protection.integers(number, vectors, self._carrier.entropy)
@@ -274,16 +283,9 @@ class Trainer:
         if protection.of_sites:
             return total / len(names), names, None, None
         examples = self._units()
-        gradient = total / examples + steps.penalised(weights, terms.l2, model.intercept)
-        return -terms.learning_rate * gradient, names, examples, None
-
-    def _own_change(self, number: int, name: str) -> Floats:
-        """Return a site's change to be clipped; none where it is not finite.
-
-        An error would say, without noise, that it is not.
-        """
-        found = self._proposed(number, name)
-        return found if np.isfinite(found).all() else np.zeros_like(found)
+        with np.errstate(all="ignore"):
+            gradient = total / examples + steps.penalised(weights, terms.l2, model.intercept)
+            return -terms.learning_rate * gradient, names, examples, None
 
     def _change(self, number: int, name: str) -> Floats:
         """Return a site's change; refuse one that is beyond what was agreed."""
@@ -341,7 +343,8 @@ class Trainer:
                 f"{protection.plan.half_width(0)}; the budget is spent; raise epsilon, take fewer "
                 "rounds, or give a public number of units as examples"
             )
-        self._save(units=float(found), attempt=0)
+        opened = tuple(self.opener.opened)
+        self._save(units=float(found), attempt=0, opened=opened)
 
     def _units(self) -> float:
         """Return the units of a round, by a public or a noised number of all."""

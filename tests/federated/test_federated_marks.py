@@ -1,0 +1,123 @@
+"""The marks of what was opened: where they are not found, no training goes on."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from federated.cohort import CrashError, Mortal, model, sites
+
+from securecomp import Column, Privacy, Study
+from securecomp.errors import KeyMismatchError, LocalProtocolError
+from securecomp.federated import FederatedLogisticRegression
+from securecomp.privacy.ledger import Ledger
+
+ROUNDS = 4
+NOISY = {"strategy": "sgd", "rounds": ROUNDS, "classes": [0, 1], "examples": 150}
+
+
+def until(at):
+    def progress(done, _total):
+        if done == at:
+            raise CrashError
+
+    return progress
+
+
+def noised(path, ledger=None, protocol="sharing", **more):
+    privacy = Privacy(2, 1e-5, ledger=ledger)
+    return model(protocol, privacy=privacy, checkpoint=path, **(NOISY | more))
+
+
+def begun(path, ledger=None, at=2, **more):
+    with pytest.raises(CrashError):
+        noised(path, ledger, progress=until(at), **more).fit(sites())
+
+
+def ledger(folder, name):
+    return Ledger.create(folder / name, name, 5, "1e-4")
+
+
+def refused(path, paid, message):
+    asked = Mortal()
+    with pytest.raises(LocalProtocolError, match=message):
+        noised(path, paid, asked, seed="copy").fit(sites())
+    assert asked.calls == 0
+
+
+@pytest.mark.parametrize("at", range(ROUNDS))
+def test_a_copy_elsewhere_goes_not_on(tmp_path, at):
+    """Else its rounds would be opened twice, with noise that is drawn anew."""
+    path, copy = tmp_path / "training", tmp_path / "copy"
+    begun(path, at=at)
+    shutil.copy(path, copy)
+    refused(copy, None, "it is a copy, was moved without its folder")
+    refused(copy, None, "it is a copy, was moved without its folder")  # asking leaves no mark
+    assert len(noised(path, seed="later").fit(sites()).history_) == ROUNDS
+
+
+def test_a_file_that_is_moved_with_its_marks_goes_on(tmp_path):
+    path, moved = tmp_path / "training", tmp_path / "moved"
+    begun(path)
+    path.rename(moved)
+    (tmp_path / "training.rounds").rename(tmp_path / "moved.rounds")
+    found = noised(moved, seed="later").fit(sites())
+    assert not any(done.lost for done in found.history_)
+
+
+def test_another_ledgers_reservation_of_one_number_and_cost_pays_for_nothing(tmp_path):
+    mine, other = ledger(tmp_path, "mine"), ledger(tmp_path, "other")
+    path, copy = tmp_path / "training", tmp_path / "copy"
+    begun(path, mine)
+    begun(tmp_path / "others", other, seed="others")
+    shutil.copy(path, copy)
+    assert mine.state().open == other.state().open
+    refused(copy, other, "not paid for by this ledger")
+    refused(copy, None, "is paid for by a ledger")
+
+
+def test_a_ledger_that_did_not_pay_is_not_beside_the_marks(tmp_path):
+    path, later = tmp_path / "training", ledger(tmp_path, "later")
+    begun(path, at=0)
+    refused(path, later, "not paid for by this ledger")
+    assert later.state().spent.epsilon == 0
+
+
+def test_no_other_ledgers_reservation_is_settled(tmp_path):
+    mine, other = ledger(tmp_path, "mine"), ledger(tmp_path, "other")
+    path = tmp_path / "training"
+    begun(path, mine, at=ROUNDS)  # all rounds are done, and nothing is settled
+    begun(tmp_path / "others", other, seed="others")
+    noised(path, other).fit(sites())
+    assert len(other.state().open) == 1
+    noised(path, mine).fit(sites())
+    assert not mine.state().open
+
+
+def test_another_response_is_another_training(tmp_path):
+    rng = np.random.default_rng(4)
+    frames = {}
+    for name in "abc":
+        x = rng.integers(0, 9, 30)
+        frames[name] = pd.DataFrame({"x": x, "died": x > 5, "smokes": x < 3}).astype(int)
+    one = Column(bound=1, decimals=0)
+    study = Study(frames, columns={"x": Column(bound=9), "died": one, "smokes": one})
+    fit = FederatedLogisticRegression(rounds=2, checkpoint=tmp_path / "training")
+    fit.fit(study, "died ~ x")
+    with pytest.raises(KeyMismatchError, match="is the checkpoint of another training"):
+        fit.fit(study, "smokes ~ x")
+
+
+@pytest.mark.parametrize("classes", [["0", "1"], [0.0, 1.0]])
+def test_labels_of_another_type_are_another_training(tmp_path, classes):
+    model(checkpoint=tmp_path / "training", classes=[0, 1]).fit(sites())
+    own = {name: (x, np.array(classes)[y]) for name, (x, y) in sites().items()}
+    with pytest.raises(KeyMismatchError):
+        model(checkpoint=tmp_path / "training", classes=classes).fit(own)
+
+
+def test_a_noised_count_that_was_opened_is_named_after_going_on(tmp_path):
+    path = tmp_path / "training"
+    begun(path, at=0, examples=None)
+    found = noised(path, examples=None, seed="later").fit(sites())
+    assert found.run_.opened[0] == "noised number of records"
