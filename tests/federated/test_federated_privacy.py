@@ -265,3 +265,25 @@ def test_examples_are_for_units_that_are_no_sites():
 def test_a_count_that_is_lost_in_noise():
     with pytest.raises(ParameterError, match=r"is lost in its noise of .* give a public number"):
         model(privacy=Privacy("0.01", 1e-5), rounds=100, **SGD).fit(sites())
+
+
+@pytest.mark.parametrize("unit", ["record", "patient", "site"])
+def test_numbers_beyond_all_floats_are_not_told(unit):
+    """An error would say, without noise, that they are there."""
+    privacy = Privacy(2, 1e-5, unit=unit, identifier="id" if unit == "patient" else None)
+    if unit == "patient":
+        privacy = Privacy(2, 1e-5, unit=unit, identifier="id", records=5)
+    data = {name: (x, y * 1.0, np.arange(len(y)) // 2) for name, (x, y) in sites().items()}
+    for _, y, _ in data.values():
+        y[:5] = 1.797e308
+    fit = FederatedLinearRegression(
+        privacy=privacy, strategy="sgd", rounds=2, bounds=4, scaling="none",
+        examples=None if unit == "site" else 159,
+    )  # fmt: skip
+    assert np.isfinite(fit.fit(data).coef_).all()
+
+
+def test_a_model_that_diverges_is_told_by_its_public_weights(silent):
+    how = SGD | {"examples": 159, "learning_rate": 1e300, "l2": 1e10, "rounds": 9}
+    with pytest.raises(RangeError, match="the weights after round 2 are not finite"):
+        model(privacy=Privacy(2, 1e-5), **how).fit(sites())
