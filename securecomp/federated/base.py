@@ -141,7 +141,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         privacy, protocol = self._agreed(data)
         read = self._read(data, formula, privacy)
         for name, site in read.sites.items():
-            terms.check_rows(name, len(site.features))
+            terms.check_rows(name, len(site.features), noised=privacy is not None)
         terms.fewest(len(read.sites), fewest(protocol))
         kind = self.scaling or ("moments" if privacy is None else "bounds")
         loss = self._loss(read.outputs)
@@ -176,7 +176,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         self.learned_ = _learned(protocol, trainer)
         self.guarantee_: Guarantee | None = None
         if trainer.protection is not None:
-            paid = privacy is not None and privacy.ledger is not None
+            paid = trainer.state.reserved is not None
             self.guarantee_ = trainer.protection.guarantee(paid)
         self.run_ = Run(
             protocol.name,

@@ -129,19 +129,27 @@ class Terms:
             )
         return max(needed, many - self.dropouts)
 
-    def check_rows(self, site: str, count: int) -> None:
+    def check_rows(self, site: str, count: int, *, noised: bool) -> None:
         """Refuse a site's number of rows, if it does not go with what was agreed.
 
+        Args:
+            site: Its name.
+            count: How many.
+            noised: Whether there is noise. Then few or none are fine: to refuse them would tell
+                that a row is there, without noise.
+
         Raises:
-            ParameterError: There are none, too many, or fewer than a batch.
+            ParameterError: There are too many, none, or fewer than a batch.
         """
-        if not count:
-            raise ParameterError(f"{site}: has no rows to train on; leave the site out")
         if count > self.max_rows:
             raise ParameterError(
                 f"{site}: more rows than the {self.max_rows:,} that were agreed for a site; raise "
                 "max_rows"
             )
+        if noised:
+            return
+        if not count:
+            raise ParameterError(f"{site}: has no rows to train on; leave the site out")
         if self.batch_size is not None and count < self.batch_size:
             raise ParameterError(
                 f"{site}: fewer rows than batch_size {self.batch_size}; lower it, or take all of a "

@@ -129,7 +129,7 @@ class Trainer:
             )
         self.sites = tuple(rows)
         for site, own in rows.items():
-            terms.check_rows(site, own.count)
+            terms.check_rows(site, own.count, noised=privacy is not None)
         self.terms = terms if privacy is None else _with_dropouts(terms, privacy)
         self.model = model
         self._rows = rows

@@ -121,3 +121,9 @@ def test_a_noised_count_that_was_opened_is_named_after_going_on(tmp_path):
     begun(path, at=0, examples=None)
     found = noised(path, examples=None, seed="later").fit(sites())
     assert found.run_.opened[0] == "noised number of records"
+
+
+def test_only_what_paid_is_named_in_the_guarantee(tmp_path):
+    path = tmp_path / "training"
+    noised(path).fit(sites())
+    assert noised(path, ledger(tmp_path, "later")).fit(sites()).guarantee_.spent is None

@@ -3,15 +3,17 @@
 from collections import Counter
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
 from federated.cohort import Mortal, model, sites
 from replaying import Replay
 
-from securecomp import Privacy
+from securecomp import Column, Privacy, Study
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.federated import FederatedLinearRegression
+from securecomp.federated import FederatedLinearRegression, FederatedLogisticRegression
 from securecomp.federated.losses import Loss
 from securecomp.federated.protection import Protection
 from securecomp.federated.steps import Rows, unit_gradients
@@ -81,6 +83,11 @@ def test_a_patients_rows_are_one_unit(silent, replay):
     assert np.linalg.norm(integers) <= made.plan.changes[-1].l2
     two = protection(Privacy(2, 1e-5, unit="patient", identifier="id", sites=2))
     assert two.plan.changes[-1].l2 == 2 * made.plan.changes[-1].l2
+    assert two.plan.changes[-1].l1 == 2 * made.plan.changes[-1].l1
+    counted = protection(
+        Privacy(2, 1e-5, unit="patient", identifier="id", sites=3), examples=None
+    ).plan.changes[0]
+    assert (counted.l1, counted.l2) == (3, 3.0)  # one at each site
 
 
 def test_a_site_moves_the_model_by_its_clipped_change_at_most(silent):
@@ -287,3 +294,39 @@ def test_a_model_that_diverges_is_told_by_its_public_weights(silent):
     how = SGD | {"examples": 159, "learning_rate": 1e300, "l2": 1e10, "rounds": 9}
     with pytest.raises(RangeError, match="the weights after round 2 are not finite"):
         model(privacy=Privacy(2, 1e-5), **how).fit(sites())
+
+
+@pytest.mark.parametrize("left", [0, 1])
+@pytest.mark.parametrize(
+    ("unit", "how"),
+    [
+        ("record", {}),
+        ("patient", {"examples": 130}),
+        ("site", {"batch_size": 9, "strategy": "averaging"}),
+        ("site", {"batch_size": 9}),
+    ],
+)
+def test_that_a_site_has_no_rows_or_few_is_not_told(unit, how, left):
+    """A data set and its neighbour without the site's only row are both trained on."""
+    privacy = Privacy(2, 1e-5, unit=unit, identifier="id" if unit == "patient" else None)
+    data = {name: (x, y, np.arange(len(y))) for name, (x, y) in sites().items()}
+    data["south"] = tuple(part[:left] for part in data["south"])
+    found = model(privacy=privacy, **(SGD | how)).fit(data)
+    assert [len(done.sites) for done in found.history_] == [4] * 4
+    assert np.isfinite(found.coef_).all()
+
+
+@pytest.mark.parametrize("unit", ["record", "patient", "site"])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_nor_in_a_study(unit, make):
+    privacy = Privacy(2, 1e-5, unit=unit, identifier="id" if unit == "patient" else None)
+    frames = {}
+    for name, (x, y) in sites().items():
+        n = 0 if name == "south" else len(y)
+        frames[name] = make({"los": x[:n, 0], "died": y[:n], "id": np.arange(n)})
+    columns = {"los": Column(bound=4, bits=20), "died": Column(bound=1, decimals=0)}
+    study = Study(frames, columns=columns, privacy=privacy)
+    found = FederatedLogisticRegression(strategy="sgd", rounds=2).fit(study, "died ~ los")
+    assert [len(done.sites) for done in found.history_] == [4] * 2
+    if unit == "patient":
+        assert study.count().run.protocol == "sharing"
