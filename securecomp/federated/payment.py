@@ -1,9 +1,13 @@
-"""What a training with noise spends: all rounds before the first, and no round twice.
+"""What a training spends: with noise all rounds before the first, and no round twice.
 
-The whole training is one reservation in the ledger, settled at its end; a training that is never
-gone on with has spent all of it. Before a noised sum a mark is written beside the ledger (or, with
-none, beside the checkpoint), under the training's own number and the round's: whoever goes on from
-a checkpoint, or from a copy of one, finds the mark and does not open that round again. The first
+With noise the whole training is one reservation in the ledger, settled at its end; a training that
+is never gone on with has spent all of it.
+
+A sum is opened once where a second opening would tell more: with noise, because it would be drawn
+anew; without, where sites may drop out, because the difference of two totals could be one site's
+change. Before it a mark is written beside the ledger (or, with none, beside the checkpoint), under
+the training's own number and the round's: whoever goes on from a checkpoint, or from an old one, or
+a copy, finds the mark and does not open that round again. The first
 mark is of the training's beginning: where it is not found, neither are the others, and nothing goes
 on, as from a copy elsewhere or with another ledger.
 """
@@ -14,6 +18,7 @@ from pathlib import Path
 from securecomp.errors import LocalProtocolError, ParameterError
 from securecomp.federated.checkpoints import Checkpoint, Reserved
 from securecomp.federated.records import Record
+from securecomp.federated.terms import Terms
 from securecomp.journal import FileJournal, Journal, MemoryJournal
 from securecomp.privacy.amounts import Cost, written
 from securecomp.privacy.ledger import Ledger, Reservation
@@ -27,25 +32,25 @@ class Payment:
     Attributes:
         privacy: The terms; None without noise, which costs nothing.
         ledger: What is paid from; None if nobody counts.
-        journal: Has the marks.
+        journal: Has the marks; None where a sum may be opened again, since it would be the same.
         rounds: How many are paid for.
     """
 
     privacy: Privacy | None
     ledger: Ledger | None
-    journal: Journal
+    journal: Journal | None
     rounds: int
 
     @classmethod
-    def of(cls, privacy: Privacy | None, record: Record, rounds: int) -> "Payment":
+    def of(cls, privacy: Privacy | None, record: Record, terms: Terms) -> "Payment":
         """Find the ledger, and the place of the marks.
 
         Raises:
             ParameterError: The ledger is none, or the place cannot be written.
         """
-        if privacy is None:
-            return cls(None, None, MemoryJournal(), rounds)
-        ledger = privacy.ledger
+        if privacy is None and not terms.dropouts:
+            return cls(None, None, None, terms.rounds)
+        ledger = None if privacy is None else privacy.ledger
         if ledger is not None and not isinstance(ledger, Ledger):
             raise ParameterError(
                 "a training is paid from a Ledger; open the file with Ledger(path)"
@@ -59,7 +64,7 @@ class Payment:
             raise ParameterError(
                 f"{folder}: marks of rounds cannot be written there: {error.strerror}"
             ) from None
-        return cls(privacy, ledger, journal, rounds)
+        return cls(privacy, ledger, journal, terms.rounds)
 
     def check(self, state: Checkpoint, *, resumed: bool) -> None:
         """Refuse what the ledger would refuse; nothing is written.
@@ -69,13 +74,11 @@ class Payment:
             LocalProtocolError: Of a training that goes on, rounds are left that are not paid for,
                 or whose marks are elsewhere.
         """
-        if self.privacy is None:
-            return
         if not resumed:
-            if self.ledger is not None:
+            if self.privacy is not None and self.ledger is not None:
                 self.ledger.check(self.privacy.cost, self.privacy.neighbours)
             return
-        if len(state.rounds) >= self.rounds:
+        if self.journal is None or len(state.rounds) >= self.rounds:
             return
         if self.ledger is not None and not self._reserved(state):
             raise LocalProtocolError(
@@ -95,10 +98,9 @@ class Payment:
         Raises:
             BudgetError: It does not fit into what is left.
         """
-        if self.privacy is None:
-            return None
-        self.journal.spend(_mark(state, "begun"))
-        if self.ledger is None:
+        if self.journal is not None:
+            self.journal.spend(_mark(state, "begun"))
+        if self.privacy is None or self.ledger is None:
             return None
         what = f"training of {self.rounds} rounds"
         found = self.ledger.reserve(what, self.privacy.cost, self.privacy.neighbours)
@@ -106,7 +108,9 @@ class Payment:
         return Reserved(found.number, written(cost.epsilon), written(cost.delta))
 
     def first(self, state: Checkpoint, what: str) -> bool:
-        """Mark that a sum with noise begins; return whether it is the first time."""
+        """Mark that a sum begins; return whether it may be opened."""
+        if self.journal is None:
+            return True
         try:
             self.journal.spend(_mark(state, f"{what}, attempt {state.attempt}"))
         except LocalProtocolError:
@@ -128,7 +132,7 @@ class Payment:
 
     def _begun(self, state: Checkpoint) -> bool:
         """Return whether the training's marks are here."""
-        return self.journal.has(_mark(state, "begun"))
+        return self.journal is not None and self.journal.has(_mark(state, "begun"))
 
 
 def _mark(state: Checkpoint, what: str) -> str:

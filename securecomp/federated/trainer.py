@@ -11,10 +11,11 @@ fraction of the sites in each round, or with sites that are late, divide by a pu
 (`Terms.examples`), and no number of rows is opened in a round. An average over few sites, or many
 rounds of it, says something of each of them: only noise bounds how much.
 
-Against crashes: a round is written down before its sum, and again after it. One that began and has
-no end on record may have been opened. With noise it is never opened again, since two sums of the
-same with different noise have less noise than was paid for; without, it is done again exactly as it
-was, over the same sites, or not at all.
+Against crashes: where the training stands is written down after each round. A round that began and
+has no end on record may have been opened. With noise it is never opened again, since two sums of
+the same with different noise have less noise than was paid for; nor without, where sites may drop
+out, since the difference of two sums could be one site's change. Else it is done again exactly as
+it was, over the same sites.
 """
 
 from collections.abc import Callable, Mapping
@@ -142,7 +143,6 @@ class Trainer:
         self.protection: Protection | None = None
         if privacy is not None:
             self.protection = Protection.of(privacy, terms, self.sites, self.state.seed, size)
-            least = max(least, self.protection.plan.needed)
         colluding = 0 if privacy is None else privacy.colluding
         self.opener = Opener(
             protocol, carrier, self.sites, least, colluding, dict.fromkeys(state.opened)
@@ -150,7 +150,7 @@ class Trainer:
         self.opener.scheme(self.terms.per_round(len(self.sites)))
         if self.protection is not None:
             self._check_room(self.protection)
-        self._payment = Payment.of(privacy, self._record, self.terms.rounds)
+        self._payment = Payment.of(privacy, self._record, self.terms)
         self._payment.check(self.state, resumed=resumed)
         self._absent = absent or (lambda _number, _sites: {})
         self._progress = progress or (lambda _done, _total: None)
@@ -194,7 +194,7 @@ class Trainer:
         gone = self._absent(number, asked) or {}
         self.opener.check(gone)
         there = [name for name in asked if name not in gone.get(START, ())]
-        if not self._may_open(f"round {number}", there):
+        if not self._payment.first(self.state, f"round {number}"):
             self._finished(Round(number, (), None, None, 0.0), self.weights)
             return
         while True:
@@ -205,7 +205,7 @@ class Trainer:
                 vanished = {name for names in gone.values() for name in names}
                 others = [name for name in there if name not in vanished]
                 if len(others) == len(there) or len(others) < self.opener.least:
-                    self._save(begun=None, attempt=self.state.attempt + 1)
+                    self._save(attempt=self.state.attempt + 1)
                     raise ThresholdError(
                         self.opener.least,
                         len(others),
@@ -221,17 +221,6 @@ class Trainer:
                 f"learning_rate (now {self.terms.learning_rate:g}) or l2"
             )
         self._finished(done, weights)
-
-    def _may_open(self, what: str, there: list[str]) -> bool:
-        """Write down that a sum begins; return whether it may be opened."""
-        names, begun = tuple(there), self.state.begun
-        if self.protection is not None:
-            return self._payment.first(self.state, what)
-        if begun is not None and (begun != names or self.terms.dropouts):
-            # Of two totals the difference could be a site's own change.
-            return False
-        self._save(begun=names)
-        return True
 
     def _opened(self, number: int, there: list[str], gone: Gone) -> tuple[Floats, Round]:
         """Run one sum; return the change of the weights, and what is known of the round."""
@@ -356,7 +345,7 @@ class Trainer:
     def _finished(self, done: Round, weights: Floats) -> None:
         rounds = (*self.state.rounds, done)
         opened = tuple(self.opener.opened)
-        self._save(rounds=rounds, weights=floats(weights), begun=None, attempt=0, opened=opened)
+        self._save(rounds=rounds, weights=floats(weights), attempt=0, opened=opened)
 
     def _save(self, **changes: object) -> None:
         new = msgspec.structs.replace(self.state, **changes)

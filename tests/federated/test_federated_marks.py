@@ -127,3 +127,29 @@ def test_only_what_paid_is_named_in_the_guarantee(tmp_path):
     path = tmp_path / "training"
     noised(path).fit(sites())
     assert noised(path, ledger(tmp_path, "later")).fit(sites()).guarantee_.spent is None
+
+
+def test_an_old_file_opens_no_round_over_other_sites(tmp_path):
+    """Without noise: the difference of the two totals would be one site's change."""
+    path, old = tmp_path / "training", tmp_path / "old"
+    how = {"rounds": 3, "dropouts": 1, "checkpoint": path}
+    with pytest.raises(CrashError):
+        model(progress=until(0), **how).fit(sites())
+    shutil.copy(path, old)
+    with pytest.raises(CrashError):
+        model(progress=until(1), **how).fit(sites())
+    shutil.copy(old, path)
+    going = Mortal()
+    late = {"absent": lambda number, _: {"start": ["east"]} if number == 1 else {}}
+    found = model(going, seed="later", **late, **how).fit(sites())
+    assert [done.lost for done in found.history_] == [True, False, False]
+    assert going.calls == 2
+    with pytest.raises(LocalProtocolError, match="it is a copy"):
+        model(going, **(how | {"checkpoint": old})).fit(sites())
+    assert going.calls == 2
+
+
+def test_where_nobody_may_drop_out_there_are_no_marks(tmp_path):
+    """A sum that is done again is the same sum."""
+    model(checkpoint=tmp_path / "training").fit(sites())
+    assert [path.name for path in tmp_path.iterdir()] == ["training"]

@@ -330,3 +330,13 @@ def test_nor_in_a_study(unit, make):
     assert [len(done.sites) for done in found.history_] == [4] * 2
     if unit == "patient":
         assert study.count().run.protocol == "sharing"
+
+
+def test_changes_of_sites_are_averaged_over_those_in_the_sum(silent):
+    data = sites()
+    privacy = Privacy(2, 1e-5, unit="site", dropouts=1)
+    late = {"absent": lambda *_: {"start": ["east"]}, "rounds": 1, "clip": 9}
+    found = model(privacy=privacy, classes=[0, 1], **late).fit(data)
+    # From weights of 0 the rate of .5 times the mean gradient.
+    changes = [0.5 * x.T @ (y - 0.5) / len(y) for name, (x, y) in data.items() if name != "east"]
+    assert np.allclose(found.coef_[0], np.mean(changes, axis=0), atol=1e-4)
