@@ -137,6 +137,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             DecodeError, KeyMismatchError: The checkpoint is damaged, or another training's.
         """
         clock = time.perf_counter()
+        self._check()
         terms = Terms(**{name: getattr(self, name) for name in _TERMS})
         privacy, protocol = self._agreed(data)
         read = self._read(data, formula, privacy)
@@ -191,6 +192,17 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             tuple(trainer.opener.opened),
         )
         return self
+
+    def _check(self) -> None:
+        """Refuse arguments of wrong types before anything is sent or paid."""
+        for name in ("progress", "absent", "entropy"):
+            given = getattr(self, name)
+            if not callable(given) and (given is not None or name == "entropy"):
+                raise ParameterError(f"{name} is a function, not {given!r}")
+        if not isinstance(self.checkpoint, str | os.PathLike | None):
+            raise ParameterError(f"checkpoint is a file's path, not {self.checkpoint!r}")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ParameterError(f"fit_intercept is True or False, not {self.fit_intercept!r}")
 
     def _agreed(self, data: Study | Arrays) -> tuple[Privacy | None, sums.SumProtocol]:
         """Return terms of privacy and protocol: the model's own, or the study's."""

@@ -1,6 +1,6 @@
 """Sites that bring matrices and labels instead of data frames."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -176,7 +176,8 @@ def _ends(
             raise ParameterError(f"bounds: one each of {', '.join(names)} is needed, by name")
         given = [bounds[name] for name in names]
     else:
-        given = [bounds] * len(names) if is_number(bounds) else list(bounds)  # type: ignore[arg-type]
+        several = list(bounds) if isinstance(bounds, Iterable) else []
+        given = [bounds] * len(names) if is_number(bounds) else several
     if len(given) != len(names):
         raise ParameterError(
             f"bounds are the largest absolute values of {len(names)} columns: one for all, or one "
@@ -231,6 +232,8 @@ def _classes(
         agreed = tuple(sorted(found))
         from_data["classes"] = "the labels that occur at some site"
     else:
+        if isinstance(classes, str) or not isinstance(classes, Iterable):
+            raise ParameterError(f"classes are labels, in order, not {classes!r}")
         agreed = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
     check_classes(agreed)
     if len(agreed) < 2:

@@ -16,6 +16,7 @@ from securecomp.federated.losses import Loss
 
 Strategy = Literal["averaging", "sgd"]
 STRATEGIES: tuple[Strategy, ...] = ("averaging", "sgd")
+_MOST_BOUND = 2.0**64  # sums of wider numbers take many limbs
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,16 @@ class Terms:
             if not fine or value < 0 or (name in positive and not value):
                 least_ = "above 0" if name in positive else "at least 0"
                 raise ParameterError(f"{name} is a finite number {least_}, not {value!r}")
+        if self.bound > _MOST_BOUND:
+            raise ParameterError(f"bound is at most 2^64, not {self.bound!r}")
+        if not isinstance(self.track_loss, bool | np.bool_):
+            raise ParameterError(f"track_loss is True or False, not {self.track_loss!r}")
         if self.fraction > 1:
             raise ParameterError(f"fraction is at most 1, not {self.fraction!r}")
         for name in whole:
             if getattr(self, name) is not None:  # of numpy's types too
                 object.__setattr__(self, name, int(getattr(self, name)))
+        object.__setattr__(self, "track_loss", bool(self.track_loss))
         for name in (*positive, "l2"):
             object.__setattr__(self, name, float(getattr(self, name)))
         if self.strategy == "sgd" and self.local_epochs != 1:

@@ -319,11 +319,7 @@ class Trainer:
         }
         bound = self.terms.max_rows + protection.plan.reach(0)
         block = Block([f"noised number of {protection.privacy.unit}s"], bound, parts)
-        try:
-            totals, names = self.opener.add(asked, [block], {})
-        except ThresholdError:
-            self._save(attempt=self.state.attempt + 1)  # nothing was opened
-            raise
+        totals, names = self.opener.add(asked, [block], {})
         # Of the others there may be as many a site; it only scales the steps.
         found = totals[0][0] * len(self.sites) / len(names)
         if found <= protection.plan.half_width(0):
@@ -333,7 +329,7 @@ class Trainer:
                 "rounds, or give a public number of units as examples"
             )
         opened = tuple(self.opener.opened)
-        self._save(units=float(found), attempt=0, opened=opened)
+        self._save(units=float(found), opened=opened)
 
     def _units(self) -> float:
         """Return the units of a round, by a public or a noised number of all."""

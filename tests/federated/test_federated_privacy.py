@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
-from federated.cohort import Mortal, model, sites
+from federated.cohort import SIZES, Mortal, model, sites
 from replaying import Replay
 
 from securecomp import Column, Privacy, Study
@@ -340,3 +340,11 @@ def test_changes_of_sites_are_averaged_over_those_in_the_sum(silent):
     # From weights of 0 the rate of .5 times the mean gradient.
     changes = [0.5 * x.T @ (y - 0.5) / len(y) for name, (x, y) in data.items() if name != "east"]
     assert np.allclose(found.coef_[0], np.mean(changes, axis=0), atol=1e-4)
+
+
+def test_units_of_some_sites_stand_for_those_of_all(silent):
+    how = SGD | {"fraction": 0.75, "rounds": 5, "privacy": Privacy(2, 1e-5)}
+    found = model(**how).fit(sites())
+    first = sum(SIZES[name] for name in found.history_[0].sites)
+    assert len(found.history_[0].sites) == 3
+    assert {done.examples for done in found.history_} == {first}

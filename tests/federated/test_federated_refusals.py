@@ -11,6 +11,7 @@ from securecomp.federated import FederatedLinearRegression, FederatedLogisticReg
 from securecomp.federated.clear import InTheClear
 from securecomp.federated.terms import Terms
 from securecomp.local import LocalCarrier
+from securecomp.privacy.ledger import Ledger
 from securecomp.session import Layout
 
 
@@ -313,3 +314,26 @@ def test_a_row_that_is_nobodys(value):
     privacy = Privacy(2, 1e-5, unit="patient", identifier="id")
     how = {"privacy": privacy, "classes": [0, 1], "strategy": "sgd"}
     refused(data, RangeError, "east: of row 5 it is missing whose it is; fill it in", **how)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"absent": 5}, "absent is a function, not 5"),
+        ({"progress": "bar"}, "progress is a function"),
+        ({"entropy": None}, "entropy is a function, not None"),
+        ({"checkpoint": 5}, "checkpoint is a file's path, not 5"),
+        ({"fit_intercept": "no"}, "fit_intercept is True or False, not 'no'"),
+        ({"track_loss": "no"}, "track_loss is True or False"),
+        ({"bound": 1e300}, "bound is at most 2"),
+        ({"classes": "ab"}, "classes are labels, in order, not 'ab'"),
+        ({"classes": 2}, "classes are labels"),
+        ({"bounds": object()}, "bounds are the largest absolute values of 3 columns"),
+    ],
+)
+def test_arguments_of_wrong_types_before_anything_is_paid(arguments, message, tmp_path):
+    ledger = Ledger.create(tmp_path / "budget", "sites", 5, "1e-4")
+    privacy = Privacy(2, 1e-5, ledger=ledger)
+    how = {"privacy": privacy, "classes": [0, 1], "strategy": "sgd"} | arguments
+    refused(sites(), ParameterError, message, **how)
+    assert ledger.state().spent.epsilon == 0
