@@ -348,3 +348,24 @@ def test_units_of_some_sites_stand_for_those_of_all(silent):
     first = sum(SIZES[name] for name in found.history_[0].sites)
     assert len(found.history_[0].sites) == 3
     assert {done.examples for done in found.history_} == {first}
+
+
+def test_each_round_is_rotated_anew_and_what_is_not_finite_is_none(silent, replay):
+    made = protection()
+    row = np.array([[0.5, 0.1, -0.2, 0.3, 0.1]])
+    one, two = (made.integers(number, iter([row]), replay(1)) for number in (1, 2))
+    assert np.allclose(made.decoded(1, one), row[0], atol=1e-4)
+    assert not np.allclose(made.decoded(2, one), row[0], atol=0.1)
+    assert np.allclose(made.decoded(2, two), row[0], atol=1e-4)
+    bad = np.vstack([row, np.where(row > 0.2, np.inf, row), np.where(row > 0.2, np.nan, row)])
+    both = made.integers(1, iter([bad]), replay(1))
+    assert np.allclose(made.decoded(1, both), row[0], atol=1e-4)
+
+
+def test_a_site_keeps_the_first_records_of_a_patient(silent):
+    how = SGD | {"examples": 90, "rounds": 2}
+    how["privacy"] = Privacy(2, 1e-5, unit="patient", identifier="id", records=2)
+    data = {name: (x, y, np.arange(len(y)) // 3) for name, (x, y) in sites().items()}
+    kept = {name: tuple(part[np.arange(len(part)) % 3 < 2] for part in own)
+            for name, own in data.items()}  # fmt: skip
+    assert model(**how).fit(data).coef_.tobytes() == model(**how).fit(kept).coef_.tobytes()
