@@ -251,6 +251,8 @@ def test_a_truncated_file(path):
         {"protocol": "masking"},
         {"scaling": "moments"},
         {"classes": [1, 0]},
+        {"bounds": [(-5, 4)] * 3},
+        {"bounds": [(-4, 5)] * 3},
     ],
     ids=lambda other: next(iter(other)),
 )

@@ -9,7 +9,7 @@ from federated.cohort import CrashError, Mortal, model, sites
 
 from securecomp import Column, Privacy, Study
 from securecomp.errors import KeyMismatchError, LocalProtocolError
-from securecomp.federated import FederatedLogisticRegression
+from securecomp.federated import FederatedLinearRegression, FederatedLogisticRegression
 from securecomp.privacy.ledger import Ledger
 
 ROUNDS = 4
@@ -153,3 +153,22 @@ def test_where_nobody_may_drop_out_there_are_no_marks(tmp_path):
     """A sum that is done again is the same sum."""
     model(checkpoint=tmp_path / "training").fit(sites())
     assert [path.name for path in tmp_path.iterdir()] == ["training"]
+
+
+def test_other_bounds_of_the_response_are_another_training(tmp_path):
+    """They say to where its values are moved."""
+    rng = np.random.default_rng(5)
+    frames = {
+        s: pd.DataFrame({"x": rng.uniform(0, 9, 9), "y": rng.uniform(0, 9, 9)}) for s in "abc"
+    }
+    study = Study(frames, columns={"x": Column(bound=9, bits=20), "y": Column(bound=9, bits=20)})
+
+    def fit(most):
+        privacy = Privacy(2, 1e-5, bounds={"y": (0, most)})
+        how = {"strategy": "sgd", "rounds": 1, "examples": 27, "checkpoint": tmp_path / "training"}
+        return FederatedLinearRegression(privacy=privacy, **how).fit(study, "y ~ x")
+
+    fit(5)
+    fit(5)
+    with pytest.raises(KeyMismatchError):
+        fit(6)

@@ -337,3 +337,9 @@ def test_arguments_of_wrong_types_before_anything_is_paid(arguments, message, tm
     how = {"privacy": privacy, "classes": [0, 1], "strategy": "sgd"} | arguments
     refused(sites(), ParameterError, message, **how)
     assert ledger.state().spent.epsilon == 0
+
+
+def test_bounds_of_a_study_for_matrices():
+    privacy = Privacy(2, 1e-5, bounds={"x0": (0, 1)})
+    how = {"privacy": privacy, "classes": [0, 1], "strategy": "sgd"}
+    refused(sites(), ParameterError, "bounds of privacy are for a Study's columns", **how)
