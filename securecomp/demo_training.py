@@ -257,8 +257,10 @@ def parts(found: list[Trained]) -> Iterator[Any]:
         )
     yield Text(
         "Noise protects single records, in all rounds together, and nobody is trusted with it. "
-        "A column that is at or below the most frequent label, or at an area of .5, has learned "
-        "nothing: so few rows do not carry that epsilon."
+        "With noise there are fewer rounds, and no penalty: that is in the differences too, and "
+        "on some hundred test rows a few hundredths are chance. A model that is not right more "
+        "often than the most frequent label alone gives no useful labels; one at an area of .5 "
+        "has learned nothing."
     )
 
 

@@ -22,6 +22,9 @@ class Journal(Protocol):
             LocalProtocolError: It is there already.
         """
 
+    def has(self, mark: str) -> bool:
+        """Return whether a mark is there."""
+
 
 def _spent(mark: str) -> LocalProtocolError:
     return LocalProtocolError(
@@ -41,6 +44,10 @@ class MemoryJournal:
             raise _spent(mark)
         self._marks.add(mark)
 
+    def has(self, mark: str) -> bool:
+        """Return whether a mark is there."""
+        return mark in self._marks
+
 
 class FileJournal:
     """One empty file a mark, in a folder that only this party writes.
@@ -58,9 +65,8 @@ class FileJournal:
 
     def spend(self, mark: str) -> None:
         """Record a mark."""
-        path = self._folder / hashlib.sha256(mark.encode()).hexdigest()
         try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            file = os.open(self._path(mark), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             raise _spent(mark) from None
         try:
@@ -68,6 +74,13 @@ class FileJournal:
         finally:
             os.close(file)
         sync(self._folder)
+
+    def has(self, mark: str) -> bool:
+        """Return whether a mark is there."""
+        return self._path(mark).exists()
+
+    def _path(self, mark: str) -> Path:
+        return self._folder / hashlib.sha256(mark.encode()).hexdigest()
 
 
 def sync(folder: Path) -> None:

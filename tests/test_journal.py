@@ -31,7 +31,9 @@ def spent(where, mark):
 
 def test_a_mark_is_spent_once_and_is_one_of_its_own(made):
     for mark in MARKS:
+        assert not made.has(mark)
         made.spend(mark)
+        assert made.has(mark)
     for mark in MARKS:
         spent(made, mark)
     made.spend("three")

@@ -137,11 +137,12 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             DecodeError, KeyMismatchError: The checkpoint is damaged, or another training's.
         """
         clock = time.perf_counter()
+        self._check()
         terms = Terms(**{name: getattr(self, name) for name in _TERMS})
         privacy, protocol = self._agreed(data)
         read = self._read(data, formula, privacy)
         for name, site in read.sites.items():
-            terms.check_rows(name, len(site.features))
+            terms.check_rows(name, len(site.features), noised=privacy is not None)
         terms.fewest(len(read.sites), fewest(protocol))
         kind = self.scaling or ("moments" if privacy is None else "bounds")
         loss = self._loss(read.outputs)
@@ -176,7 +177,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         self.learned_ = _learned(protocol, trainer)
         self.guarantee_: Guarantee | None = None
         if trainer.protection is not None:
-            paid = privacy is not None and privacy.ledger is not None
+            paid = trainer.state.reserved is not None
             self.guarantee_ = trainer.protection.guarantee(paid)
         self.run_ = Run(
             protocol.name,
@@ -191,6 +192,17 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             tuple(trainer.opener.opened),
         )
         return self
+
+    def _check(self) -> None:
+        """Refuse arguments of wrong types before anything is sent or paid."""
+        for name in ("progress", "absent", "entropy"):
+            given = getattr(self, name)
+            if not callable(given) and (given is not None or name == "entropy"):
+                raise ParameterError(f"{name} is a function, not {given!r}")
+        if not isinstance(self.checkpoint, str | os.PathLike | None):
+            raise ParameterError(f"checkpoint is a file's path, not {self.checkpoint!r}")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ParameterError(f"fit_intercept is True or False, not {self.fit_intercept!r}")
 
     def _agreed(self, data: Study | Arrays) -> tuple[Privacy | None, sums.SumProtocol]:
         """Return terms of privacy and protocol: the model's own, or the study's."""
@@ -238,6 +250,8 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         self.n_features_in_ = len(read.names)
         if read.named:
             self.feature_names_in_ = np.array(read.names, object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         self.history_: tuple[Round, ...] = trainer.state.rounds
         self.n_iter_ = len(self.history_)
         self._gathered = (read.names, scale.reach, read.formula, dict(read.levels))
@@ -271,21 +285,14 @@ def _facts(
     """Return what a checkpoint is bound to, beside the terms."""
     promised = None
     if privacy is not None:
-        kept = (
-            "unit",
-            "identifier",
-            "records",
-            "sites",
-            "relation",
-            "noise",
-            "colluding",
-            "dropouts",
-        )
-        promised = {name: getattr(privacy, name) for name in kept} | {"cost": str(privacy.cost)}
+        promised = {name: getattr(privacy, name) for name in _PROMISED}
+        promised["cost"] = str(privacy.cost)
+        promised["bounds"] = {name: str(privacy.limits(name)) for name in privacy.bounds}
     return {
         "sites": list(read.sites),
+        "formula": read.formula,  # it names the response too
         "columns": list(read.names),
-        "classes": [str(label) for label in read.classes or ()],
+        "classes": [repr(label) for label in read.classes or ()],
         "intercept": read.intercept,
         "scaling": str(kind),
         "low": read.low.tobytes(),
@@ -311,7 +318,9 @@ def _learned(protocol: sums.SumProtocol, trainer: Trainer) -> dict[str, str]:
         what = f"clipped {unit} of all sites in it together, with noise"
         what += "; and once of their units" * trainer.protection.counted
     everybody = f"the model after each round: the totals of {what}; who took part"
-    kept = {done.sites for done in trainer.state.rounds if not done.lost}
+    # The first sum is of the rows of all sites.
+    kept = {frozenset(done.sites) for done in trainer.state.rounds if not done.lost}
+    kept.add(frozenset(trainer.sites))
     if trainer.protection is None and trainer.terms.examples is None and len(kept) > 1:
         everybody += (
             "; as these are of rows over different sets of sites, how many rows single sites have "

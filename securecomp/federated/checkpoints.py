@@ -70,7 +70,6 @@ class Checkpoint(msgspec.Struct, frozen=True):
         shift: What columns are shifted by, likewise.
         spread: What they are divided by.
         rounds: The rounds that are done.
-        begun: Who was asked in a round that had begun, and of which no end is known.
         attempt: How often the next round was stopped before anything was opened.
         units: The number of units, with noise; None if it is not known yet.
         reserved: What is paid from.
@@ -84,7 +83,6 @@ class Checkpoint(msgspec.Struct, frozen=True):
     shift: bytes
     spread: bytes
     rounds: tuple[Round, ...] = ()
-    begun: tuple[str, ...] | None = None
     attempt: int = 0
     units: float | None = None
     reserved: Reserved | None = None

@@ -26,7 +26,8 @@ class FederatedLogisticRegression(ClassifierMixin, Federated):  # type: ignore[m
     Federated averaging or federated SGD over any sum protocol. Each site's change of the weights is
     multiplied by its number of rows and rounded to a public grid; one exact secure sum a round adds
     these, and the numbers of rows. So the model is bit for bit what the same rounds give in the
-    clear, and no change and no number of rows of a site is seen by anybody.
+    clear, and nobody sees a site's change, nor, where all rounds are over all sites, how many rows
+    it has (else give `examples`).
 
     With privacy every round's sum has noise of all sites' parts, planned for all rounds together
     and paid for before the first. What is protected: a "record" or a "patient" (federated SGD on

@@ -1,6 +1,6 @@
 """Sites that bring matrices and labels instead of data frames."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated.gathering import Gathered, Ints, Site, numbered
 from securecomp.federated.losses import Floats, one_hot
 from securecomp.privacy.terms import Privacy
+from securecomp.statistics.reading import is_missing
 
 Arrays = Mapping[str, Sequence[Any]]
 """Site name to (X, y), or (X, y, whose each row is)."""
@@ -57,6 +58,8 @@ def of_arrays(
             "within them"
         )
     read = {wire.check_name(str(site)): _arrays_of(str(site), own) for site, own in data.items()}
+    if len(read) < len(data):
+        raise ParameterError("two sites have the same name, as 1 and '1' do; rename one")
     names, named = _same_columns(data)
     from_data: dict[str, str] = {}
     low, high = _ends(read, bounds, names, privacy, from_data)
@@ -95,12 +98,16 @@ def _arrays_of(site: str, own: Any) -> tuple[Floats, list[Any], list[Any] | None
     given = np.asarray(own[1])
     if given.shape != (len(features),):
         raise ParameterError(f"{site}: X has {len(features)} rows and y the shape {given.shape}")
+    labels = [label.item() if isinstance(label, np.generic) else label for label in given.tolist()]
     if len(own) == 2:
-        return features, given.tolist(), None
+        return features, labels, None
     keys = np.asarray(own[2]).tolist()
     if not isinstance(keys, list) or len(keys) != len(features):
         raise ParameterError(f"{site}: X has {len(features)} rows, and each has one patient")
-    return features, given.tolist(), keys
+    for row, key in enumerate(keys):
+        if is_missing(key):  # each would count as a patient of its own
+            raise RangeError(f"{site}: of row {row + 1} it is missing whose it is; fill it in")
+    return features, labels, keys
 
 
 def matrix(features: Any, where: str) -> Floats:
@@ -110,7 +117,10 @@ def matrix(features: Any, where: str) -> Floats:
         ParameterError: They are not numbers, or no matrix.
     """
     try:
-        found = np.asarray(features, np.float64)
+        given = np.asarray(features)
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        found = given.astype(np.float64)
     except (ValueError, TypeError):
         raise ParameterError(f"{where}: X is not numbers; encode categories first") from None
     if found.ndim != 2 or not found.shape[1]:
@@ -166,7 +176,8 @@ def _ends(
             raise ParameterError(f"bounds: one each of {', '.join(names)} is needed, by name")
         given = [bounds[name] for name in names]
     else:
-        given = [bounds] * len(names) if is_number(bounds) else list(bounds)  # type: ignore[arg-type]
+        several = list(bounds) if isinstance(bounds, Iterable) else []
+        given = [bounds] * len(names) if is_number(bounds) else several
     if len(given) != len(names):
         raise ParameterError(
             f"bounds are the largest absolute values of {len(names)} columns: one for all, or one "
@@ -207,6 +218,13 @@ def _classes(
             raise ParameterError(
                 "with privacy nothing is taken from the data; declare the labels, as classes"
             )
+        for site, (_, given, _) in read.items():
+            for row, label in enumerate(given):
+                if is_missing(label) or not isinstance(label, str | int | float):
+                    raise RangeError(
+                        f"{site}: row {row + 1} of y is missing, or no label: neither text nor "
+                        "number; correct it"
+                    )
         found = {label for _, given, _ in read.values() for label in given}
         texts = {isinstance(label, str) for label in found}
         if len(texts) > 1:
@@ -214,6 +232,8 @@ def _classes(
         agreed = tuple(sorted(found))
         from_data["classes"] = "the labels that occur at some site"
     else:
+        if isinstance(classes, str) or not isinstance(classes, Iterable):
+            raise ParameterError(f"classes are labels, in order, not {classes!r}")
         agreed = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
     check_classes(agreed)
     if len(agreed) < 2:

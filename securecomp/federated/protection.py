@@ -121,6 +121,8 @@ class Protection:
     def integers(self, number: int, vectors: Iterable[Floats], entropy: Entropy) -> list[int]:
         """Return one site's integers of a round, with its part of the noise.
 
+        A vector that is not finite counts as none: an error would say, without noise, that it is.
+
         Args:
             number: The round.
             vectors: Of the site's units, shape (units, length), some at a time.
@@ -129,7 +131,8 @@ class Protection:
         encoding = self._encoding(number)
         total = np.zeros(encoding.padded, np.int64)
         for rows in vectors:
-            total += np.array(encoding.encode(rows, entropy), np.int64)
+            finite = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
+            total += np.array(encoding.encode(finite, entropy), np.int64)
         return self.plan.add(-1, total.tolist(), entropy)
 
     def decoded(self, number: int, total: list[int]) -> Floats:

@@ -102,15 +102,19 @@ def unit_gradients(loss: Loss, rows: Rows, weights: Floats) -> Iterator[Floats]:
     """Yield the gradients of a site's units, some at a time, shape (units, K d).
 
     A row's is the outer product of residual and features; a patient's is the sum over the rows.
+    It is not finite where numbers are beyond all floats.
     """
     k, d = weights.shape
-    residuals = loss.residuals(rows.features @ weights.T, rows.targets)
+    with np.errstate(all="ignore"):
+        residuals = loss.residuals(rows.features @ weights.T, rows.targets)
     many = max(1, _CHUNK // (k * d))
     if rows.units is not None:
         summed = np.zeros((rows.unit_count, k * d))
         for start in range(0, rows.count, many):
             part = slice(start, start + many)
-            np.add.at(summed, rows.units[part], _outer(residuals[part], rows.features[part]))
+            outer = _outer(residuals[part], rows.features[part])
+            with np.errstate(all="ignore"):
+                np.add.at(summed, rows.units[part], outer)
         yield summed
         return
     for start in range(0, rows.count, many):
@@ -119,5 +123,6 @@ def unit_gradients(loss: Loss, rows: Rows, weights: Floats) -> Iterator[Floats]:
 
 
 def _outer(residuals: Floats, features: Floats) -> Floats:
-    outer = residuals[:, :, None] * features[:, None, :]
+    with np.errstate(all="ignore"):
+        outer = residuals[:, :, None] * features[:, None, :]
     return np.asarray(outer.reshape(len(residuals), -1))

@@ -16,6 +16,7 @@ from securecomp.federated.losses import Loss
 
 Strategy = Literal["averaging", "sgd"]
 STRATEGIES: tuple[Strategy, ...] = ("averaging", "sgd")
+_MOST_BOUND = 2.0**64  # sums of wider numbers take many limbs
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,16 @@ class Terms:
             if not fine or value < 0 or (name in positive and not value):
                 least_ = "above 0" if name in positive else "at least 0"
                 raise ParameterError(f"{name} is a finite number {least_}, not {value!r}")
+        if self.bound > _MOST_BOUND:
+            raise ParameterError(f"bound is at most 2^64, not {self.bound!r}")
+        if not isinstance(self.track_loss, bool | np.bool_):
+            raise ParameterError(f"track_loss is True or False, not {self.track_loss!r}")
         if self.fraction > 1:
             raise ParameterError(f"fraction is at most 1, not {self.fraction!r}")
         for name in whole:
             if getattr(self, name) is not None:  # of numpy's types too
                 object.__setattr__(self, name, int(getattr(self, name)))
+        object.__setattr__(self, "track_loss", bool(self.track_loss))
         for name in (*positive, "l2"):
             object.__setattr__(self, name, float(getattr(self, name)))
         if self.strategy == "sgd" and self.local_epochs != 1:
@@ -129,19 +135,27 @@ class Terms:
             )
         return max(needed, many - self.dropouts)
 
-    def check_rows(self, site: str, count: int) -> None:
+    def check_rows(self, site: str, count: int, *, noised: bool) -> None:
         """Refuse a site's number of rows, if it does not go with what was agreed.
 
+        Args:
+            site: Its name.
+            count: How many.
+            noised: Whether there is noise. Then few or none are fine: to refuse them would tell
+                that a row is there, without noise.
+
         Raises:
-            ParameterError: There are none, too many, or fewer than a batch.
+            ParameterError: There are too many, none, or fewer than a batch.
         """
-        if not count:
-            raise ParameterError(f"{site}: has no rows to train on; leave the site out")
         if count > self.max_rows:
             raise ParameterError(
                 f"{site}: more rows than the {self.max_rows:,} that were agreed for a site; raise "
                 "max_rows"
             )
+        if noised:
+            return
+        if not count:
+            raise ParameterError(f"{site}: has no rows to train on; leave the site out")
         if self.batch_size is not None and count < self.batch_size:
             raise ParameterError(
                 f"{site}: fewer rows than batch_size {self.batch_size}; lower it, or take all of a "

@@ -11,10 +11,11 @@ fraction of the sites in each round, or with sites that are late, divide by a pu
 (`Terms.examples`), and no number of rows is opened in a round. An average over few sites, or many
 rounds of it, says something of each of them: only noise bounds how much.
 
-Against crashes: a round is written down before its sum, and again after it. One that began and has
-no end on record may have been opened. With noise it is never opened again, since two sums of the
-same with different noise have less noise than was paid for; without, it is done again exactly as it
-was, over the same sites, or not at all.
+Against crashes: where the training stands is written down after each round. A round that began and
+has no end on record may have been opened. With noise it is never opened again, since two sums of
+the same with different noise have less noise than was paid for; nor without, where sites may drop
+out, since the difference of two sums could be one site's change. Else it is done again exactly as
+it was, over the same sites.
 """
 
 from collections.abc import Callable, Mapping
@@ -129,7 +130,7 @@ class Trainer:
             )
         self.sites = tuple(rows)
         for site, own in rows.items():
-            terms.check_rows(site, own.count)
+            terms.check_rows(site, own.count, noised=privacy is not None)
         self.terms = terms if privacy is None else _with_dropouts(terms, privacy)
         self.model = model
         self._rows = rows
@@ -137,11 +138,11 @@ class Trainer:
         self._record = record or Record(None, b"")
         size = model.shape[0] * model.shape[1]
         self.state = state
+        self._resumed = resumed
         least = self.terms.fewest(len(self.sites), fewest(protocol))
         self.protection: Protection | None = None
         if privacy is not None:
             self.protection = Protection.of(privacy, terms, self.sites, self.state.seed, size)
-            least = max(least, self.protection.plan.needed)
         colluding = 0 if privacy is None else privacy.colluding
         self.opener = Opener(
             protocol, carrier, self.sites, least, colluding, dict.fromkeys(state.opened)
@@ -149,7 +150,7 @@ class Trainer:
         self.opener.scheme(self.terms.per_round(len(self.sites)))
         if self.protection is not None:
             self._check_room(self.protection)
-        self._payment = Payment.of(privacy, self._record, self.terms.rounds)
+        self._payment = Payment.of(privacy, self._record, self.terms)
         self._payment.check(self.state, resumed=resumed)
         self._absent = absent or (lambda _number, _sites: {})
         self._progress = progress or (lambda _done, _total: None)
@@ -177,8 +178,8 @@ class Trainer:
             ThresholdError: Too few sites are left; it can go on from its checkpoint.
             BudgetError: The ledger does not cover all rounds; nothing was sent.
         """
-        self.state = msgspec.structs.replace(self.state, reserved=self._payment.pay(self.state))
-        self._record.save(self.state)
+        if not self._resumed:
+            self._save(reserved=self._payment.pay(self.state))
         if self.protection is not None and self.protection.counted and self.state.units is None:
             self._count_units(self.protection)
         total = self.terms.rounds
@@ -193,7 +194,7 @@ class Trainer:
         gone = self._absent(number, asked) or {}
         self.opener.check(gone)
         there = [name for name in asked if name not in gone.get(START, ())]
-        if not self._may_open(f"round {number}", there):
+        if not self._payment.first(self.state, f"round {number}"):
             self._finished(Round(number, (), None, None, 0.0), self.weights)
             return
         while True:
@@ -204,7 +205,7 @@ class Trainer:
                 vanished = {name for names in gone.values() for name in names}
                 others = [name for name in there if name not in vanished]
                 if len(others) == len(there) or len(others) < self.opener.least:
-                    self._save(begun=None, attempt=self.state.attempt + 1)
+                    self._save(attempt=self.state.attempt + 1)
                     raise ThresholdError(
                         self.opener.least,
                         len(others),
@@ -213,18 +214,13 @@ class Trainer:
                         "checkpoint when they are back, or begin with more dropouts",
                     ) from None
                 there, gone = others, {}
-        self._finished(done, self.weights + moved)
-
-    def _may_open(self, what: str, there: list[str]) -> bool:
-        """Write down that a sum begins; return whether it may be opened."""
-        names, begun = tuple(there), self.state.begun
-        if self.protection is not None:
-            return self._payment.first(self.state, what)
-        if begun is not None and (begun != names or self.terms.dropouts):
-            # Of two totals the difference could be a site's own change.
-            return False
-        self._save(begun=names)
-        return True
+        weights = self.weights + moved
+        if not np.isfinite(weights).all():
+            raise RangeError(
+                f"the weights after round {number} are not finite: the training diverges; lower "
+                f"learning_rate (now {self.terms.learning_rate:g}) or l2"
+            )
+        self._finished(done, weights)
 
     def _opened(self, number: int, there: list[str], gone: Gone) -> tuple[Floats, Round]:
         """Run one sum; return the change of the weights, and what is known of the round."""
@@ -232,8 +228,10 @@ class Trainer:
             moved, names, examples, loss = self._averaged(number, there, gone)
         else:
             moved, names, examples, loss = self._noised(self.protection, number, there, gone)
-        moved = self.terms.server_rate * moved
-        return moved, Round(number, names, examples, loss, float(np.linalg.norm(moved)))
+        with np.errstate(all="ignore"):
+            moved = self.terms.server_rate * moved
+            size = float(np.linalg.norm(moved))
+        return moved, Round(number, names, examples, loss, size)
 
     def _averaged(
         self, number: int, there: list[str], gone: Gone
@@ -264,7 +262,7 @@ class Trainer:
         parts = {}
         for name in there:
             if protection.of_sites:
-                vectors = iter([self._own_change(number, name).reshape(1, -1)])
+                vectors = iter([self._proposed(number, name).reshape(1, -1)])
             else:
                 vectors = steps.unit_gradients(model.loss, self._rows[name], weights)
             parts[name] = protection.integers(number, vectors, self._carrier.entropy)
@@ -274,16 +272,9 @@ class Trainer:
         if protection.of_sites:
             return total / len(names), names, None, None
         examples = self._units()
-        gradient = total / examples + steps.penalised(weights, terms.l2, model.intercept)
-        return -terms.learning_rate * gradient, names, examples, None
-
-    def _own_change(self, number: int, name: str) -> Floats:
-        """Return a site's change to be clipped; none where it is not finite.
-
-        An error would say, without noise, that it is not.
-        """
-        found = self._proposed(number, name)
-        return found if np.isfinite(found).all() else np.zeros_like(found)
+        with np.errstate(all="ignore"):
+            gradient = total / examples + steps.penalised(weights, terms.l2, model.intercept)
+            return -terms.learning_rate * gradient, names, examples, None
 
     def _change(self, number: int, name: str) -> Floats:
         """Return a site's change; refuse one that is beyond what was agreed."""
@@ -328,11 +319,7 @@ class Trainer:
         }
         bound = self.terms.max_rows + protection.plan.reach(0)
         block = Block([f"noised number of {protection.privacy.unit}s"], bound, parts)
-        try:
-            totals, names = self.opener.add(asked, [block], {})
-        except ThresholdError:
-            self._save(attempt=self.state.attempt + 1)  # nothing was opened
-            raise
+        totals, names = self.opener.add(asked, [block], {})
         # Of the others there may be as many a site; it only scales the steps.
         found = totals[0][0] * len(self.sites) / len(names)
         if found <= protection.plan.half_width(0):
@@ -341,7 +328,8 @@ class Trainer:
                 f"{protection.plan.half_width(0)}; the budget is spent; raise epsilon, take fewer "
                 "rounds, or give a public number of units as examples"
             )
-        self._save(units=float(found), attempt=0)
+        opened = tuple(self.opener.opened)
+        self._save(units=float(found), opened=opened)
 
     def _units(self) -> float:
         """Return the units of a round, by a public or a noised number of all."""
@@ -353,7 +341,7 @@ class Trainer:
     def _finished(self, done: Round, weights: Floats) -> None:
         rounds = (*self.state.rounds, done)
         opened = tuple(self.opener.opened)
-        self._save(rounds=rounds, weights=floats(weights), begun=None, attempt=0, opened=opened)
+        self._save(rounds=rounds, weights=floats(weights), attempt=0, opened=opened)
 
     def _save(self, **changes: object) -> None:
         new = msgspec.structs.replace(self.state, **changes)

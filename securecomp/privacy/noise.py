@@ -13,6 +13,7 @@ proposition 12 (from Renyi divergence to delta).
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -183,11 +184,9 @@ def skellam_variances(
     """Return the total variance for each block so that all together keep the promise."""
 
     def found(multiple: float) -> float:
-        variances = [(multiple * c.l2) ** 2 for c in changes]
         if len(changes) == 1:
-            return skellam_delta(changes[0], variances[0], epsilon)
-        pairs = zip(changes, variances, strict=True)
-        return delta_of_rdp(_total([skellam_rdp(c, v) for c, v in pairs]), epsilon)
+            return skellam_delta(changes[0], (multiple * changes[0].l2) ** 2, epsilon)
+        return _composed(changes, lambda c: skellam_rdp(c, (multiple * c.l2) ** 2), epsilon)
 
     multiple = _least(found, delta)
     return tuple((multiple * c.l2) ** 2 for c in changes)
@@ -200,21 +199,22 @@ def gaussian_variances(
     """Return the local variances, one a block, of so many parties' discrete Gaussians."""
     floor = LEAST_LOCAL_SIGMA**2 if parties > 1 else 0.0
 
-    def local(multiple: float) -> list[float]:
-        return [max(floor, (multiple * c.l2) ** 2 / parties) for c in changes]
+    def local(multiple: float, change: Change) -> float:
+        return max(floor, (multiple * change.l2) ** 2 / parties)
 
     def found(multiple: float) -> float:
-        variances = local(multiple)
         if len(changes) == 1:
-            return gaussian_delta(changes[0], variances[0], parties, epsilon)
-        pairs = zip(changes, variances, strict=True)
-        return delta_of_rdp(_total([gaussian_rdp(c, v, parties) for c, v in pairs]), epsilon)
+            return gaussian_delta(changes[0], local(multiple, changes[0]), parties, epsilon)
+        return _composed(changes, lambda c: gaussian_rdp(c, local(multiple, c), parties), epsilon)
 
-    return tuple(local(_least(found, delta)))
+    multiple = _least(found, delta)
+    return tuple(local(multiple, change) for change in changes)
 
 
-def _total(divergences: Sequence[Floats]) -> Floats:
-    return np.asarray(np.sum(divergences, axis=0))
+def _composed(changes: Sequence[Change], rdp: Callable[[Change], Floats], epsilon: float) -> float:
+    """Return the delta of all blocks; equal ones, as rounds of a training, are worked out once."""
+    total = sum(many * rdp(change) for change, many in Counter(changes).items())
+    return delta_of_rdp(np.asarray(total), epsilon)
 
 
 def _least(delta_at: Callable[[float], float], delta: float) -> float:

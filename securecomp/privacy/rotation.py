@@ -128,15 +128,12 @@ class Encoding:
 
     def _clipped(self, rows: Floats) -> Floats:
         # By the largest element first: squares of large numbers are infinite.
-        largest = np.abs(rows).max(axis=1)
-        unit = np.where(largest > 0, largest, 1.0)
+        largest = np.abs(rows).max(axis=1, keepdims=True)
+        unit = rows / np.where(largest > 0, largest, 1.0)
+        norms = np.linalg.norm(unit, axis=1, keepdims=True)
         with np.errstate(over="ignore"):
-            norms = largest * np.linalg.norm(rows / unit[:, None], axis=1)
-        if not np.isfinite(norms).all():
-            raise RangeError("a vector is longer than any float; scale it")
-        longer = norms > self.clip
-        factors = np.where(longer, self.clip / np.where(longer, norms, 1.0), 1.0)
-        return np.asarray(rows * factors[:, None], np.float64)
+            longer = largest * norms > self.clip
+        return np.where(longer, unit * (self.clip / np.where(longer, norms, 1.0)), rows)
 
     def _forward(self, rows: Floats) -> Floats:
         wide = np.zeros((len(rows), self.padded))

@@ -130,7 +130,7 @@ class Masking:
             gone: A step of `STEPS` to those that answer no more from it on.
 
         Raises:
-            ParameterError: A step that is none.
+            ParameterError: A step that is none, or somebody who does not take part.
             ThresholdError: Fewer than three contributors, or too few are left for what was agreed;
                 then nothing is opened.
             RangeError: A value is beyond the layout's bound, or the bound too large.
@@ -138,8 +138,18 @@ class Masking:
         vanished = {step: set(names) for step, names in (gone or {}).items()}
         for unknown in vanished.keys() - set(STEPS):
             raise ParameterError(f"there is no step {unknown!r}; one of {', '.join(STEPS)}")
-        away: set[str] = set()
         session = self.session(carrier, layout, tuple(contributors), receivers)
+        known = {*session.contributors, *session.receivers}
+        for name in set().union(*vanished.values()) - known:
+            raise ParameterError(f"{name!r} cannot vanish: it does not take part")
+
+        def away(what: str) -> set[str]:
+            """Return who is gone at a step: since then, or since one before."""
+            return set().union(*(vanished.get(s, ()) for s in STEPS[: STEPS.index(what) + 1]))
+
+        there = [name for name in session.receivers if name not in away("unmask")]
+        if not there:
+            raise ThresholdError(1, 0, "nobody is left to receive the total")
         inputs = {name: read() for name, read in contributors.items()}
         # Every vector is checked before the first key leaves.
         agreed = Parameters.of(session)
@@ -158,10 +168,10 @@ class Masking:
             incoming: dict[str, wire.Buffer],
         ) -> dict[str, wire.Buffer]:
             """Give every client its message, the answers to the server, and close the step."""
-            away.update(vanished.get(what, ()))
+            gone = away(what)
             answers = carrier.each(
                 lambda name: act(name, carrier.send(self.server, name, incoming[name])),
-                [name for name in incoming if name not in away],
+                [name for name in incoming if name not in gone],
                 layout.length,
             )
             carrier.next_round()
@@ -171,9 +181,8 @@ class Masking:
             carrier.next_round()
             return messages
 
-        away.update(vanished.get("advertise", ()))
         for name, client in clients.items():
-            if name not in away:
+            if name not in away("advertise"):
                 server.receive(carrier.send(name, self.server, client.advertise()))
         messages = server.close()
         carrier.next_round()
@@ -187,9 +196,6 @@ class Masking:
             receiver = Receiver(session, name, carrier.identity(name))
             return receiver.receive(carrier.send(self.server, name, messages[name]))
 
-        there = [name for name in session.receivers if name not in away]
-        if not there:
-            raise ThresholdError(1, 0, "nobody is left to receive the total")
         return carrier.each(finish, there, layout.length)[there[0]]
 
     def learned(self) -> dict[str, str]:

@@ -131,7 +131,8 @@ class Table:
     def kept(self, rows: Mask) -> "Table":
         """Return the same table with some of its rows only; errors number them as they were."""
         other = copy.copy(self)
-        other._frame = self._frame.filter(rows.tolist())
+        if self.rows:  # narwhals takes an empty list for no condition at all
+            other._frame = self._frame.filter(rows.tolist())
         other.rows = int(rows.sum())
         other._origins = self._origins[rows]
         other._numbers, other._categories, other._text = {}, {}, {}

@@ -5,7 +5,7 @@ import pytest
 from federated.cohort import averaged, model, sites
 from sklearn.linear_model import LogisticRegression
 
-from securecomp.federated import FederatedLinearRegression
+from securecomp.federated import FederatedLinearRegression, steps
 from securecomp.federated.terms import Terms
 from securecomp.sums import Masking, Paillier, Sharing
 
@@ -161,3 +161,10 @@ def test_batches_are_drawn_anew_and_replayed():
     same(one, other)
     another = model(seed="another", **how).fit(sites())
     assert not np.array_equal(one.coef_, another.coef_)
+
+
+def test_rows_are_mixed_anew_at_each_site_in_each_round(monkeypatch):
+    orders, change = [], steps.change
+    monkeypatch.setattr(steps, "change", lambda *a: orders.append(a[-1]) or change(*a))
+    model(rounds=3, batch_size=5).fit(sites())
+    assert len(orders) == len(set(orders)) == 12

@@ -135,3 +135,28 @@ def test_maskings_own_sum_says_who_is_in_it():
         Masking().aggregate(LocalCarrier(), Layout(1, 64), readers, gone={"mask": names[:4]})
     with pytest.raises(ThresholdError):
         Masking(minimum=7).aggregate(LocalCarrier(), Layout(1, 64), readers, gone={"mask": ["c1"]})
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_who_is_gone_stays_gone_and_nobody_opens_what_nobody_receives(security):
+    """Also from a step on that there is not, as semi-honest clients do not consent."""
+    names = [f"c{i}" for i in range(5)]
+    readers = {n: lambda: np.array([1]) for n in names}
+
+    def total(gone, receivers=None):
+        carrier = LocalCarrier()
+        try:
+            return Masking(security).aggregate(carrier, Layout(1, 9), readers, receivers, gone)
+        except ThresholdError:
+            nonlocal sent
+            sent = carrier.transcript.messages
+            raise
+
+    sent = None
+    with pytest.raises(ThresholdError):
+        total({"consent": names[1:]})
+    with pytest.raises(ThresholdError, match="nobody is left to receive"):
+        total({"consent": ["registry"]}, ("registry",))
+    assert sent == 0
+    with pytest.raises(ParameterError, match="'c9' cannot vanish: it does not take part"):
+        total({"mask": ["c1", "c9"]})

@@ -209,3 +209,22 @@ def test_the_package_loads_without_scikit_learn():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip().endswith("pip install 'securecomp[federated]'")
+
+
+def test_names_of_an_earlier_fit_are_forgotten():
+    data = sites()
+    fit = model(rounds=1).fit(
+        {k: (pd.DataFrame(x, columns=list("abc")), y) for k, (x, y) in data.items()}
+    )
+    assert fit.feature_names_in_.tolist() == ["a", "b", "c"]
+    fit.fit(data)
+    assert not hasattr(fit, "feature_names_in_")
+    assert len(fit.predict(pd.DataFrame(data["north"][0], columns=list("def")))) == 40
+
+
+def test_a_column_of_zeros_is_in_the_file_too():
+    data = {name: (x * [1, 0, 1], y) for name, (x, y) in sites().items()}
+    found = model(bounds=None).fit(data)
+    read = LogisticModel.from_json(found.model_.to_json())
+    assert read.weights[0][1] == 0
+    assert read.bounds[1] > 0

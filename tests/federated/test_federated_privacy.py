@@ -3,15 +3,17 @@
 from collections import Counter
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
-from federated.cohort import Mortal, model, sites
+from federated.cohort import SIZES, Mortal, model, sites
 from replaying import Replay
 
-from securecomp import Privacy
+from securecomp import Column, Privacy, Study
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.federated import FederatedLinearRegression
+from securecomp.federated import FederatedLinearRegression, FederatedLogisticRegression
 from securecomp.federated.losses import Loss
 from securecomp.federated.protection import Protection
 from securecomp.federated.steps import Rows, unit_gradients
@@ -81,6 +83,11 @@ def test_a_patients_rows_are_one_unit(silent, replay):
     assert np.linalg.norm(integers) <= made.plan.changes[-1].l2
     two = protection(Privacy(2, 1e-5, unit="patient", identifier="id", sites=2))
     assert two.plan.changes[-1].l2 == 2 * made.plan.changes[-1].l2
+    assert two.plan.changes[-1].l1 == 2 * made.plan.changes[-1].l1
+    counted = protection(
+        Privacy(2, 1e-5, unit="patient", identifier="id", sites=3), examples=None
+    ).plan.changes[0]
+    assert (counted.l1, counted.l2) == (3, 3.0)  # one at each site
 
 
 def test_a_site_moves_the_model_by_its_clipped_change_at_most(silent):
@@ -265,3 +272,100 @@ def test_examples_are_for_units_that_are_no_sites():
 def test_a_count_that_is_lost_in_noise():
     with pytest.raises(ParameterError, match=r"is lost in its noise of .* give a public number"):
         model(privacy=Privacy("0.01", 1e-5), rounds=100, **SGD).fit(sites())
+
+
+@pytest.mark.parametrize("unit", ["record", "patient", "site"])
+def test_numbers_beyond_all_floats_are_not_told(unit):
+    """An error would say, without noise, that they are there."""
+    privacy = Privacy(2, 1e-5, unit=unit, identifier="id" if unit == "patient" else None)
+    if unit == "patient":
+        privacy = Privacy(2, 1e-5, unit=unit, identifier="id", records=5)
+    data = {name: (x, y * 1.0, np.arange(len(y)) // 2) for name, (x, y) in sites().items()}
+    for _, y, _ in data.values():
+        y[:5] = 1.797e308
+    fit = FederatedLinearRegression(
+        privacy=privacy, strategy="sgd", rounds=2, bounds=4, scaling="none",
+        examples=None if unit == "site" else 159,
+    )  # fmt: skip
+    assert np.isfinite(fit.fit(data).coef_).all()
+
+
+def test_a_model_that_diverges_is_told_by_its_public_weights(silent):
+    how = SGD | {"examples": 159, "learning_rate": 1e300, "l2": 1e10, "rounds": 9}
+    with pytest.raises(RangeError, match="the weights after round 2 are not finite"):
+        model(privacy=Privacy(2, 1e-5), **how).fit(sites())
+
+
+@pytest.mark.parametrize("left", [0, 1])
+@pytest.mark.parametrize(
+    ("unit", "how"),
+    [
+        ("record", {}),
+        ("patient", {"examples": 130}),
+        ("site", {"batch_size": 9, "strategy": "averaging"}),
+        ("site", {"batch_size": 9}),
+    ],
+)
+def test_that_a_site_has_no_rows_or_few_is_not_told(unit, how, left):
+    """A data set and its neighbour without the site's only row are both trained on."""
+    privacy = Privacy(2, 1e-5, unit=unit, identifier="id" if unit == "patient" else None)
+    data = {name: (x, y, np.arange(len(y))) for name, (x, y) in sites().items()}
+    data["south"] = tuple(part[:left] for part in data["south"])
+    found = model(privacy=privacy, **(SGD | how)).fit(data)
+    assert [len(done.sites) for done in found.history_] == [4] * 4
+    assert np.isfinite(found.coef_).all()
+
+
+@pytest.mark.parametrize("unit", ["record", "patient", "site"])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_nor_in_a_study(unit, make):
+    privacy = Privacy(2, 1e-5, unit=unit, identifier="id" if unit == "patient" else None)
+    frames = {}
+    for name, (x, y) in sites().items():
+        n = 0 if name == "south" else len(y)
+        frames[name] = make({"los": x[:n, 0], "died": y[:n], "id": np.arange(n)})
+    columns = {"los": Column(bound=4, bits=20), "died": Column(bound=1, decimals=0)}
+    study = Study(frames, columns=columns, privacy=privacy)
+    found = FederatedLogisticRegression(strategy="sgd", rounds=2).fit(study, "died ~ los")
+    assert [len(done.sites) for done in found.history_] == [4] * 2
+    if unit == "patient":
+        assert study.count().run.protocol == "sharing"
+
+
+def test_changes_of_sites_are_averaged_over_those_in_the_sum(silent):
+    data = sites()
+    privacy = Privacy(2, 1e-5, unit="site", dropouts=1)
+    late = {"absent": lambda *_: {"start": ["east"]}, "rounds": 1, "clip": 9}
+    found = model(privacy=privacy, classes=[0, 1], **late).fit(data)
+    # From weights of 0 the rate of .5 times the mean gradient.
+    changes = [0.5 * x.T @ (y - 0.5) / len(y) for name, (x, y) in data.items() if name != "east"]
+    assert np.allclose(found.coef_[0], np.mean(changes, axis=0), atol=1e-4)
+
+
+def test_units_of_some_sites_stand_for_those_of_all(silent):
+    how = SGD | {"fraction": 0.75, "rounds": 5, "privacy": Privacy(2, 1e-5)}
+    found = model(**how).fit(sites())
+    first = sum(SIZES[name] for name in found.history_[0].sites)
+    assert len(found.history_[0].sites) == 3
+    assert {done.examples for done in found.history_} == {first}
+
+
+def test_each_round_is_rotated_anew_and_what_is_not_finite_is_none(silent, replay):
+    made = protection()
+    row = np.array([[0.5, 0.1, -0.2, 0.3, 0.1]])
+    one, two = (made.integers(number, iter([row]), replay(1)) for number in (1, 2))
+    assert np.allclose(made.decoded(1, one), row[0], atol=1e-4)
+    assert not np.allclose(made.decoded(2, one), row[0], atol=0.1)
+    assert np.allclose(made.decoded(2, two), row[0], atol=1e-4)
+    bad = np.vstack([row, np.where(row > 0.2, np.inf, row), np.where(row > 0.2, np.nan, row)])
+    both = made.integers(1, iter([bad]), replay(1))
+    assert np.allclose(made.decoded(1, both), row[0], atol=1e-4)
+
+
+def test_a_site_keeps_the_first_records_of_a_patient(silent):
+    how = SGD | {"examples": 90, "rounds": 2}
+    how["privacy"] = Privacy(2, 1e-5, unit="patient", identifier="id", records=2)
+    data = {name: (x, y, np.arange(len(y)) // 3) for name, (x, y) in sites().items()}
+    kept = {name: tuple(part[np.arange(len(part)) % 3 < 2] for part in own)
+            for name, own in data.items()}  # fmt: skip
+    assert model(**how).fit(data).coef_.tobytes() == model(**how).fit(kept).coef_.tobytes()

@@ -11,6 +11,7 @@ from securecomp.federated import FederatedLinearRegression, FederatedLogisticReg
 from securecomp.federated.clear import InTheClear
 from securecomp.federated.terms import Terms
 from securecomp.local import LocalCarrier
+from securecomp.privacy.ledger import Ledger
 from securecomp.session import Layout
 
 
@@ -282,3 +283,63 @@ def test_terms_of_a_round():
         Terms(fraction=0.1).fewest(10, 3)
     assert Terms(fraction=0.5, dropouts=2).fewest(10, 2) == 3
     assert Terms(fraction=0.5, dropouts=4).fewest(10, 3) == 3
+
+
+@pytest.mark.parametrize("value", [None, np.nan, pd.NaT, 1j, b"a", pd.NA])
+def test_a_label_that_is_none(value):
+    refused(changed("south", 3, value, 1), RangeError, "south: row 4 of y is missing, or no label")
+
+
+@pytest.mark.parametrize("kind", ["complex128", "datetime64[s]", "U5"])
+def test_columns_that_are_no_numbers(kind):
+    """numpy would take the real part, the seconds, or read the text."""
+    data = {name: (x.astype(int).astype(kind), y) for name, (x, y) in sites().items()}
+    refused(data, ParameterError, "north: X is not numbers")
+
+
+def test_two_sites_of_one_name():
+    one, two, three, _ = sites().values()
+    refused({1: one, "1": two, "2": three}, ParameterError, "two sites have the same name")
+
+
+@pytest.mark.parametrize("value", [np.nan, None])
+def test_a_row_that_is_nobodys(value):
+    """Each would be a patient of its own, of whom there may be one."""
+    data = {}
+    for name, (x, y) in sites().items():
+        keys = np.arange(len(y)).astype(object)
+        if name == "east":
+            keys[4] = value
+        data[name] = (x, y, keys)
+    privacy = Privacy(2, 1e-5, unit="patient", identifier="id")
+    how = {"privacy": privacy, "classes": [0, 1], "strategy": "sgd"}
+    refused(data, RangeError, "east: of row 5 it is missing whose it is; fill it in", **how)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"absent": 5}, "absent is a function, not 5"),
+        ({"progress": "bar"}, "progress is a function"),
+        ({"entropy": None}, "entropy is a function, not None"),
+        ({"checkpoint": 5}, "checkpoint is a file's path, not 5"),
+        ({"fit_intercept": "no"}, "fit_intercept is True or False, not 'no'"),
+        ({"track_loss": "no"}, "track_loss is True or False"),
+        ({"bound": 1e300}, "bound is at most 2"),
+        ({"classes": "ab"}, "classes are labels, in order, not 'ab'"),
+        ({"classes": 2}, "classes are labels"),
+        ({"bounds": object()}, "bounds are the largest absolute values of 3 columns"),
+    ],
+)
+def test_arguments_of_wrong_types_before_anything_is_paid(arguments, message, tmp_path):
+    ledger = Ledger.create(tmp_path / "budget", "sites", 5, "1e-4")
+    privacy = Privacy(2, 1e-5, ledger=ledger)
+    how = {"privacy": privacy, "classes": [0, 1], "strategy": "sgd"} | arguments
+    refused(sites(), ParameterError, message, **how)
+    assert ledger.state().spent.epsilon == 0
+
+
+def test_bounds_of_a_study_for_matrices():
+    privacy = Privacy(2, 1e-5, bounds={"x0": (0, 1)})
+    how = {"privacy": privacy, "classes": [0, 1], "strategy": "sgd"}
+    refused(sites(), ParameterError, "bounds of privacy are for a Study's columns", **how)

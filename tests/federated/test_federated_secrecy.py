@@ -133,3 +133,9 @@ def test_a_public_number_that_is_right_changes_nothing():
     summed, given = model().fit(data), model(examples=159).fit(data)
     assert summed.coef_.tobytes() == given.coef_.tobytes()
     assert "how many rows" not in summed.learned_["everybody"]
+
+
+def test_a_round_over_some_beside_the_first_sum_over_all_tells_rows_too():
+    late = model(dropouts=1, absent=lambda *_: {"start": ["west"]}).fit(sites())
+    assert {done.examples for done in late.history_} == {159 - 33}
+    assert "how many rows single sites have" in late.learned_["everybody"]

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from securecomp.errors import RangeError
 from securecomp.privacy import rotation
 from securecomp.privacy.rotation import Encoding
 
@@ -50,5 +49,16 @@ def test_rounding_of_different_chunks_is_not_the_same(monkeypatch, replay):
 
 
 def test_a_row_beyond_all_floats():
-    with pytest.raises(RangeError, match="longer than any float"):
-        Encoding(4, 1.0, 10.0, SEED).encode([[1.0, 0, 0, 0], [1.7e308] * 4])
+    """It is shortened as others are; to refuse it would tell that it is there."""
+    encoding = Encoding(4, 1.0, 2.0**40, SEED)
+    assert np.allclose(encoding.decode(encoding.encode([[1.7e308] * 4])), 0.5)
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_integers_are_within_the_bound_exactly(scale):
+    encoding = Encoding(3, 1.0, scale, SEED)
+    axis = np.arange(-6, 7)
+    vectors = np.array(np.meshgrid(*[axis] * 4)).reshape(4, -1).T
+    squares = (vectors**2).sum(axis=1)
+    assert {encoding.square, encoding.square + 1} <= set(squares.tolist())
+    assert np.array_equal(encoding._within(vectors), squares <= encoding.square)
