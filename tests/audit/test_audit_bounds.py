@@ -392,6 +392,14 @@ def test_equal_scores_are_put_in_order_by_lot():
     assert abs(np.corrcoef(places[:100], np.arange(100))[0, 1]) < 0.4  # four standard deviations
 
 
+def test_each_draw_of_a_lot_is_another():
+    """Or the same places of both sides, which are sorted, would be paired."""
+    lots = Lots.of("x", np.zeros(3))
+    first, second = lots.order(50), lots.order(50)
+    assert first.tolist() != second.tolist()
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.6  # four standard deviations
+
+
 def test_a_lot_from_data_cannot_be_drawn_again():
     rng = np.random.default_rng(5)
     scores = rng.normal(size=50)
