@@ -99,6 +99,14 @@ def test_the_likelihood_ratio_beats_the_loss_on_average(depth):
     assert np.mean(gains) > 0.02
 
 
+def test_online_shadows_that_learn_a_pool_too():
+    members, holdout, pool = noisy(8)
+    estimator = DecisionTreeClassifier(random_state=0)
+    model = estimator.fit(*members)
+    attack = LikelihoodRatio(estimator, pool, shadows=16)
+    assert attacked(attack, model, members, holdout).area().low > 0.6
+
+
 def test_variances_of_each_row():
     members, holdout, _ = noisy(2)
     estimator = DecisionTreeClassifier(random_state=0, max_depth=5)

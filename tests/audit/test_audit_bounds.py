@@ -200,6 +200,14 @@ def test_trials_err_no_more_often_than_stated(choice):
     assert not refuted(1.0, bound, 300, 0.2)
 
 
+def test_the_half_that_chooses_is_not_counted():
+    """Of 41 runs 21 choose; the other 20 are counted, whatever place was chosen."""
+    found = Trials(np.ones(41), np.zeros(41)).bound(0, 0.95, "half").epsilon
+    possible = [from_counts(20, 20, alarms, 20, 0, 0.05) for alarms in range(20)]
+    assert min(abs(found - one) for one in possible) < 1e-12
+    assert found > 0
+
+
 def test_trials_by_another_way():
     """Every threshold, with scipy's intervals; both directions, all paid for."""
     rng = np.random.default_rng(6)
@@ -382,6 +390,14 @@ def test_equal_scores_are_put_in_order_by_lot():
     assert (places[100], places[101]) == (0, 101)
     assert sorted(places[:100].tolist()) == list(range(1, 101))
     assert abs(np.corrcoef(places[:100], np.arange(100))[0, 1]) < 0.4  # four standard deviations
+
+
+def test_each_draw_of_a_lot_is_another():
+    """Or the same places of both sides, which are sorted, would be paired."""
+    lots = Lots.of("x", np.zeros(3))
+    first, second = lots.order(50), lots.order(50)
+    assert first.tolist() != second.tolist()
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.6  # four standard deviations
 
 
 def test_a_lot_from_data_cannot_be_drawn_again():

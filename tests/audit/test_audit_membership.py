@@ -231,6 +231,15 @@ def test_persons_that_are_in_both(tree, rows):
         membership(tree, *rows, identifiers=(ours, others))
 
 
+def test_the_most_records_of_a_person_of_either_side_count(tree, rows):
+    few, many = list(range(1200)), [-1, -1, -1, *range(-1199, -2)]
+    for ours, others in ((few, many[:1200]), (many[:1200], few)):
+        found = membership(tree, *rows, identifiers=(ours, others))
+        assert found.units.records == 3
+        with pytest.raises(ParameterError, match="one here has 3"):
+            found.verdict(Claim(1, 0, "patient", records=2))
+
+
 def test_a_person_in_both_is_left_out_of_both(tree, rows):
     ours, others = persons()
     others = others.copy()
