@@ -173,8 +173,8 @@ class Exposure(Exhibit):
         if p is not None:
             rows += [
                 ("population", f"{p.size:,}"),
-                ("journalist (has a register of it): highest", _percent(p.journalist_highest)),
-                ("journalist: mean, estimated", _percent(p.journalist_mean)),
+                ("journalist (has a register): mean, estimated", _percent(p.journalist_mean)),
+                ("journalist: mean of the smallest groups", _percent(p.journalist_smallest)),
                 ("a match with somebody alone is right (DIS)", _percent(p.match)),
                 ("of the alone, alone in the population (Zayatz)", _percent(p.zayatz)),
                 ("of the alone, alone in the population (Pitman)", _percent(p.pitman)),
@@ -326,6 +326,11 @@ def _words(found: Exposure) -> list[str]:
             words.append(
                 f"{d.column}: {d.given_away:,} {found.noun} are in groups of several in which all "
                 "have the same value: they need not be found to be known"
+            )
+        if d.ordered and d.closeness > 0:
+            words.append(
+                f"{d.column}: t takes near numbers for nearly the same; if they are codes, give "
+                "them as text"
             )
         if d.missing:
             words.append(f"{d.column}: {d.missing:,} rows without a value are left out of its line")

@@ -33,7 +33,8 @@ class Population:
         journalist_mean: The probability that a match of a person in the sample with a register of
             the population is right, 1/F for a group of F there, averaged over people; by the same
             model, which gives every group of a size in the sample the same risk.
-        journalist_highest: The same for the people whose group is smallest.
+        journalist_smallest: The same for the people whose group is smallest. One of them may be
+            alone in the population, and be found for certain.
 
     The last three are None where everybody in the sample is alone: the model has no answer then,
     and the prosecutor's risk is all that is known.
@@ -45,7 +46,7 @@ class Population:
     zayatz: float | None
     pitman: float | None
     journalist_mean: float | None
-    journalist_highest: float | None
+    journalist_smallest: float | None
 
 
 def size_of(people: int, population: int | None, fraction: float | None) -> int | None:
@@ -116,7 +117,7 @@ def estimate(
         found,
         pitman=pitman(model or (0.0, 0.0), total, whole) if alone else None,
         journalist_mean=float(risk @ people / len(smallest)),
-        journalist_highest=float(risk.max()),
+        journalist_smallest=float(risk.max()),
     )
 
 

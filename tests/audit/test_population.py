@@ -140,13 +140,13 @@ def test_estimates_are_probabilities(sizes, fraction):
     sizes = np.array(sizes)
     smallest = np.repeat(sizes, sizes)
     found = estimate(sizes, smallest, round(len(smallest) / fraction))
-    for name in ("match", "zayatz", "pitman", "journalist_mean", "journalist_highest"):
+    for name in ("match", "zayatz", "pitman", "journalist_mean", "journalist_smallest"):
         value = getattr(found, name)
         assert value is None or 0 <= value <= 1 + 1e-12, name
     if found.journalist_mean is not None:
         prosecutor = (1 / smallest).mean()
         assert found.journalist_mean <= prosecutor * (1 + 1e-12)
-        assert found.journalist_highest <= 1 / sizes.min() * (1 + 1e-12)
+        assert found.journalist_smallest <= 1 / sizes.min() * (1 + 1e-12)
 
 
 def test_the_whole_population():
@@ -154,7 +154,7 @@ def test_the_whole_population():
     found = estimate(sizes, np.array([1, 1, 2, 2, 3, 3, 3]), 7)
     assert (found.fraction, found.match, found.zayatz, found.pitman) == (1, 1, 1, 1)
     assert found.journalist_mean == pytest.approx(4 / 7)
-    assert found.journalist_highest == 1
+    assert found.journalist_smallest == 1
 
 
 def test_nobody_or_everybody_alone():
