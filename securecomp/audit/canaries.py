@@ -24,8 +24,8 @@ import numpy.typing as npt
 from scipy.integrate import quad
 from scipy.stats import kstest, skewnorm
 
-from securecomp.audit.draws import below, uniforms
 from securecomp.audit.leak import Leak, Rate, grid
+from securecomp.audit.lots import Lots
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
@@ -93,13 +93,13 @@ class Space:
         """
         if not 1 <= count <= self.size:
             raise ParameterError(f"{count} secrets of a space of {self.size}")
+        lots = Lots.fresh("canaries", entropy)
         if 2 * count > self.size:  # most draws would be of secrets that are there already
             secrets = list(self.all())
-            order = np.argsort(uniforms((self.size,), entropy), kind="stable")
-            return [secrets[i] for i in order[:count]]
+            return [secrets[i] for i in lots.order(self.size)[:count]]
         found: dict[str, None] = {}
         while len(found) < count:
-            places = below(len(self.symbols), (count - len(found), self.length), entropy)
+            places = lots.below(len(self.symbols), (count - len(found), self.length))
             found |= dict.fromkeys("".join(self.symbols[i] for i in row) for row in places)
         return list(found)
 

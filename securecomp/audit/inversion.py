@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from securecomp.audit.answers import classes, places, probabilities
+from securecomp.audit.confidences import classes_of, places, probabilities
 from securecomp.audit.leak import Leak, Rate, grid
 from securecomp.audit.numbers import finite, one_each
 from securecomp.errors import ParameterError
@@ -85,7 +85,7 @@ def invert(
         beginnings = np.clip(row - reach * width * np.eye(len(row)), low, high)
         rows = np.vstack([row, ends, beginnings])
         asked += len(rows)
-        scores = np.maximum(probabilities(model, rows)[:, place], _SMALLEST)
+        scores = np.maximum(probabilities(model, rows, "the rows asked")[:, place], _SMALLEST)
         here, (up, down) = -np.log(scores[0]), np.split(-np.log(scores[1:]), 2)
         spans = np.diagonal(ends) - np.diagonal(beginnings)
         off = (row - begin) / width
@@ -101,7 +101,9 @@ def invert(
         options={"maxiter": steps},
     )
     row = np.asarray(found.x, np.float64)
-    return Representative(row, float(probabilities(model, row[None])[0, place]), asked)
+    return Representative(
+        row, float(probabilities(model, row[None], "the row found")[0, place]), asked
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -200,7 +202,7 @@ def model_inversion(
     """
     data = finite(rows, "rows", 2)
     at = places(model, one_each(labels, len(data), "rows"), "rows")
-    every = classes(model)
+    every = classes_of(model)
     missing = sorted(set(range(len(every))) - set(at.tolist()))
     if missing:
         raise ParameterError(f"no row is of class {every[missing[0]]!r}; nothing to compare with")
@@ -217,7 +219,7 @@ def model_inversion(
     hits = sum(row[i] == row.max() and row[i] > 0 for i, row in enumerate(alike))
     return InversionLeak(
         found=found,
-        labels=tuple(every.tolist()),
+        labels=tuple(every),
         resemblance=tuple(np.diagonal(alike).tolist()),
         hits=Rate(int(hits), len(every)),
     )

@@ -110,7 +110,8 @@ def test_a_few_images_come_out_of_a_secure_sum_and_many_do_not(network, seed):
             entropy=Replay(seed),
         )
     few, many = near[1], near[20]
-    assert few.members.recovered == 8
+    assert few.members.recovered >= 7
+    assert few.guess.recovered <= 1
     assert np.median(few.members.psnr) > 23
     assert many.members.recovered < 0.15 * 160
     assert np.median(many.members.psnr) < 18

@@ -79,7 +79,7 @@ def test_what_less_than_probabilities_buys_and_what_not(model):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"label": 11}, "is none of the model's classes"),
+        ({"label": 11}, "is none of the model's 10 classes"),
         ({"start": np.full(64, 2.0)}, "the start must be within 0.0 and 1.0"),
         ({"start": np.full(64, np.nan)}, "the start: element 1 is NaN"),
         ({"low": 1.0}, "must be apart"),
@@ -94,7 +94,7 @@ def test_what_is_refused(model, how, message):
 
 
 def test_models_and_rows_that_do_not_fit(model):
-    with pytest.raises(ParameterError, match="a Perceptron has no probabilities"):
+    with pytest.raises(ParameterError, match="Perceptron gives no probabilities"):
         model_inversion(Perceptron().fit(IMAGES, DIGITS), IMAGES, DIGITS)
     with pytest.raises(ParameterError, match="no row is of class"):
         model_inversion(model, IMAGES[DIGITS != 3], DIGITS[DIGITS != 3])

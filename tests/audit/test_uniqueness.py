@@ -270,6 +270,28 @@ def test_a_wildcard_needs_another_person():
     assert (found.alone, found.alone_certainly) == (2, 2)
 
 
+def test_a_wildcard_is_met_by_one_of_several_others():
+    """Of the two rows that fit the first one, the second is the same person's."""
+    frame = pd.DataFrame({"who": [1, 1, 2, 3], "a": [None, "y", "x", "y"], "b": [1, None, None, 2]})
+    for order in itertools.permutations(range(4)):
+        found = uniqueness(frame.iloc[list(order)], ["a", "b"], identifier="who")
+        assert (found.alone, found.alone_certainly) == (3, 0)
+
+
+def test_combinations_beyond_any_integer():
+    """Twelve columns of a hundred values have more combinations than 64 bits can number."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 100, (400, 12))
+    rows[200:] = rows[:200]
+    rows[200:300, 0] += 100  # differ in the first column alone
+    rows[300:, 11] += 100  # or the last
+    frame = pd.DataFrame(rows, columns=[f"c{i}" for i in range(12)])
+    found = uniqueness(frame, list(frame), largest=1)
+    assert (found.groups, found.alone) == (400, 400)
+    assert uniqueness(frame, list(frame)[1:], largest=1).spectrum == {1: 200, 2: 100}
+    assert uniqueness(frame, list(frame)[:-1], largest=1).spectrum == {1: 200, 2: 100}
+
+
 def test_too_many_sets_of_empty_columns(monkeypatch):
     from securecomp.audit import equivalence
 
