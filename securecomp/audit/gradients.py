@@ -34,8 +34,8 @@ _ZERO = 2.0**-960  # what is below has lost digits to the end of the doubles
 _TOLERANCE = 1e-6  # of float32 gradients the parts that belong together differ by 1e-7
 
 _ZERO_GRADIENT = (
-    "the gradient is zero: the row's residual is, so the model fits it, and nothing of it can be "
-    "recovered"
+    "the gradient is zero: the row's residual is, as the model fits it, or the row is and there is "
+    "no intercept; nothing of it can be recovered"
 )
 
 
@@ -45,7 +45,8 @@ class Record:
 
     Attributes:
         row: Shape (d,): the row itself, or its direction, of length 1.
-        exact: Whether `row` is the row; otherwise it is the row up to its length.
+        exact: Whether `row` is the row, if the gradient is one row's: with two classes nothing
+            shows whether it is. Otherwise it is the row up to its length.
         signed: Whether the direction's sign is known.
         label: The class's number, if the loss tells it; of a row that is fitted to the last digit
             it may not.

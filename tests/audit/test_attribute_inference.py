@@ -88,6 +88,22 @@ def test_the_attack_is_bayes_rule_where_the_model_is_the_truth():
     assert abs(leak.members.hits - right.sum()) <= 2  # the attacker doubts scores near 0
 
 
+def test_a_label_that_the_model_thinks_impossible_is_not():
+    """Of a rare value and a model that is often wrong, the model's mistake is likelier."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=2000), rng.random(2000) < 0.05])
+    labels = (rows[:, 1] != (rng.random(2000) < 0.2)).astype(int)
+
+    class Sure:
+        classes_ = (0, 1)
+
+        def predict_proba(self, rows):
+            return (np.asarray(rows)[:, [1]] == [0, 1]).astype(float)
+
+    leak = attribute_inference(Sure(), rows[:500], labels[:500], rows[500:], labels[500:], 1)
+    assert leak.members.value > 0.9
+
+
 @pytest.mark.parametrize("known", ["label", "answer"])
 def test_fewer_digits_give_less_away_and_labels_least(linear, known):
     forms = {
@@ -302,6 +318,11 @@ def test_without_scikit_learn(linear, monkeypatch):
 def test_exact_intervals(hits, trials, low, high):
     """Clopper and Pearson's, as published tables have them."""
     assert Rate(hits, trials).interval() == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_interval_of_a_difference_is_of_both_at_half_the_risk():
+    most = 1 - (0.025 / 2) ** (1 / 20)
+    assert difference(Rate(0, 20), Rate(0, 20)) == pytest.approx((-most, most))
 
 
 def test_the_interval_of_a_difference_covers():
