@@ -214,6 +214,22 @@ def test_a_space_too_large_to_rank_is_sampled():
     assert leak.exposures[1] == pytest.approx(1, abs=0.3)
 
 
+def test_the_curve_is_of_texts_that_were_not_inserted():
+    space = Space("{}", length=2)
+    secrets = space.draw(10, Replay(0))
+    rest = dict(
+        zip(space.all(), norm.rvs(size=100, random_state=np.random.default_rng(0)), strict=True)
+    )
+
+    def score(texts):
+        return [-50.0 if t in secrets else rest[t] for t in texts]
+
+    leak = canary_exposure(score, space, secrets, method="sample", entropy=Replay(0))
+    assert leak.ranked == 90
+    assert leak.misfit < 0.1
+    assert min(leak.exposures) > 100
+
+
 def test_a_bad_fit_is_said():
     def score(texts):  # two heaps
         return [10.0 * (t[-1] in "02468") + int(t[-2]) / 100 for t in texts]
