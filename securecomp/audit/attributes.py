@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -27,6 +26,7 @@ from securecomp.audit.confidences import places, probabilities
 from securecomp.audit.leak import Leak, Rate, difference, grid
 from securecomp.audit.lots import Lots
 from securecomp.audit.numbers import finite, one_each
+from securecomp.audit.rows import shaped
 from securecomp.errors import BackendUnavailableError, ParameterError
 from securecomp.statistics.analysis import Grid
 
@@ -214,8 +214,6 @@ def attribute_inference(
 
 def _column(rows: Any, attribute: str | int) -> int:
     names = _names(rows)
-    if len(set(names)) < len(names):
-        raise ParameterError("two columns of the rows have one name; rename one")
     if isinstance(attribute, str):
         if attribute not in names:
             listed = ", ".join(map(str, names)) or "the rows have no names; give its number"
@@ -263,12 +261,7 @@ class _Asked:
     floor: float = 0.0
 
     def answer(self, rows: Floats) -> Floats:
-        if not hasattr(self.like, "columns"):
-            return probabilities(self.model, rows, "the rows asked")
-        library = nw.from_native(self.like).implementation
-        columns = dict(zip(self.like.columns, rows.T, strict=True))
-        frame = nw.from_dict(columns, backend=library).to_native()
-        return probabilities(self.model, frame, "the rows asked")
+        return probabilities(self.model, shaped(rows, self.like), "the rows asked")
 
     def learn_errors(self, rows: Floats, labels: Places) -> None:
         """Learn how often the answers are wrong: a label with a score of 0 is not impossible."""
