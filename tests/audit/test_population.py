@@ -35,8 +35,8 @@ def test_right_match_of_one_as_published():
     assert matched([1, 4], 1).tolist() == [1, 0.25]
 
 
-@pytest.mark.parametrize("fraction", [0.8, 1e-3, 1e-6])
-@pytest.mark.parametrize("alpha", [0, 0.3, 0.9])
+@pytest.mark.parametrize("fraction", [0.8, 1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("alpha", [0, 1e-12, 0.3, 0.9])
 def test_right_match_of_any_size(fraction, alpha):
     sizes = np.array([1, 2, 3, 19, 20, 21, 22, 99, 1000, 10**6])
     found = matched(sizes, fraction, alpha)
