@@ -247,7 +247,9 @@ def canary_exposure(
     """
     if isinstance(canaries, str):
         raise ParameterError("canaries are several secrets, not one text")
-    if any(isinstance(n, bool) or n != int(n) or n < 0 for n in times):
+    canaries, times = list(canaries), list(times)
+    whole = (isinstance(n, int | np.integer) and not isinstance(n, bool) for n in times)
+    if not all(whole) or min(times, default=0) < 0:
         raise ParameterError("times are whole numbers from 0 on")
     if not canaries or (times and len(times) != len(canaries)):
         raise ParameterError(f"{len(canaries)} canaries and {len(times)} counts do not go together")

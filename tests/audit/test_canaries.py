@@ -116,6 +116,11 @@ def test_secrets_that_are_all_remembered_are_all_extracted(step):
     assert set(extract(score, SPACE, len(CANARIES))) == set(CANARIES)
 
 
+def test_arrays_of_secrets_and_times(model, leak):
+    again = canary_exposure(model.score, SPACE, np.array(CANARIES), times=np.array(TIMES))
+    assert again.exposures == leak.exposures
+
+
 def test_where_nothing_was_inserted_nothing_is_extracted(model):
     leak = canary_exposure(model.score, SPACE, CANARIES[:2], times=[0, 0])
     assert leak.extracted is None
@@ -299,6 +304,8 @@ def test_spaces_that_are_none(facts, message):
         ({"canaries": "1234"}, "several secrets, not one text"),
         ({"times": [1, -1]}, "times are whole numbers from 0 on"),
         ({"times": [1, 0.5]}, "times are whole numbers from 0 on"),
+        ({"times": [1, math.nan]}, "times are whole numbers from 0 on"),
+        ({"times": [1, True]}, "times are whole numbers from 0 on"),
         ({"score": lambda texts: ["?"] * len(texts)}, "the scores are not numbers"),
         ({"times": [1]}, "2 canaries and 1 counts"),
         ({"canaries": ["1234", "1234"]}, "a canary is there twice"),
