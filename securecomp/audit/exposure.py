@@ -35,8 +35,8 @@ class Exposure(Exhibit):
         reach: Size to how many people have it as the size of their smallest group.
         alone_certainly: People alone even where an empty cell may be anything; None where there
             were too many sets of empty columns to tell.
-        alone_by_all_rows: People whom nobody has the same combinations as, for an attacker who
-            knows all of their rows; None if each has one row.
+        alone_by_all_rows: People whom nobody has the same rows as, each as often, for an attacker
+            who knows all of theirs; None if each has one row.
         rows_alone: Numbers of the rows of people who are alone by them, from 1, increasing.
         columns_needed: Of these rows' people, how many columns suffice; 0 if `largest` do not.
         empty: Empty cells of the quasi-identifiers.
