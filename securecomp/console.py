@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from securecomp.statistics.analysis import Exhibit
 
+_PAGE = b"<!doctype html"
+"""How our pages begin."""
+
 
 def printable(text: str) -> str:
     """Return text without what a terminal would take for a command, or for another direction."""
@@ -153,12 +156,20 @@ def check_page(path: Path) -> None:
     """Refuse what a page cannot be made for before anything is computed.
 
     Raises:
-        click.UsageError: No such folder, or a package is not installed.
+        click.UsageError: No such folder, a file there that is no page, such as the data, or a
+            package that is not installed.
     """
     from importlib.util import find_spec
 
     if not path.parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}", param_hint="--html")
+    if path.is_file() and path.stat().st_size:
+        with plain_writing(path), path.open("rb") as file:
+            if not file.read(len(_PAGE)).lower().startswith(_PAGE):
+                raise click.BadParameter(
+                    f"{path} exists and is no page: it would be lost; give another name",
+                    param_hint="--html",
+                )
     absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
     if absent:
         raise click.UsageError(

@@ -17,7 +17,7 @@ from scipy import special
 from securecomp.audit.bounds import Floats
 from securecomp.audit.confidences import Confidences, Rows, answers, checked_rows, classes_of
 from securecomp.audit.lots import Lots
-from securecomp.audit.rows import joined, keys, refuse_common
+from securecomp.audit.rows import joined, refuse_alike
 from securecomp.audit.shadows import (
     Inside,
     Progress,
@@ -98,7 +98,7 @@ class ShadowModels:
         check_trainable(self.estimator, self.shadows)
         target, classes = answers(model, rows, "the rows"), classes_of(model)
         x, y = checked_rows(self.pool, "the pool")
-        refuse_common(keys((x, y)), keys(rows), ("the pool", "the attacked rows"), _POOL)
+        refuse_alike((x, y), rows, ("the pool", "the attacked rows"), _POOL)
         lots = Lots.fresh("shadow models", self.entropy)
         inside = halves(self.shadows, len(y), lots)
         models = trained(self.estimator, x, y, inside, classes, lots, self.progress)
@@ -201,8 +201,7 @@ class LikelihoodRatio:
         lots = Lots.fresh("likelihood ratio", self.entropy)
         if self.pool is not None:
             more, labels = checked_rows(self.pool, "the pool")
-            both = ("the pool", "the attacked rows")
-            refuse_common(keys((more, labels)), keys((x, y)), both, _POOL)
+            refuse_alike((more, labels), (x, y), ("the pool", "the attacked rows"), _POOL)
             x = more if self.mode == "offline" else joined(x, more)
             y = labels if self.mode == "offline" else np.concatenate([y, labels])
         learned = halves(self.shadows, len(y), lots)

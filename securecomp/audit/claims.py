@@ -1,7 +1,7 @@
 """A promise that somebody made about a model, and what an attack says of it."""
 
-import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from securecomp.audit.guesses import Chosen, Guesses
@@ -99,7 +99,7 @@ class Verdict:
     def __str__(self) -> str:
         g, level = self.guesses, f"{100 * self.confidence:g} %"
         seen = f"{g.right:,} of {g.guesses:,} guesses ({g.rule}) are right"
-        p = "below 1e-12" if self.pvalue < 1e-12 else f"at most {self.pvalue:.2g}"
+        p = "below 1e-12" if self.pvalue < 1e-12 else f"at most {above(self.pvalue)}"
         if self.refuted:
             return (
                 f"the claim of {self.claim} does not hold: {seen}; if it held, so many or more "
@@ -121,7 +121,13 @@ class Verdict:
 
 def below(epsilon: float) -> str:
     """Return a lower bound as text, never rounded up."""
-    return f"{math.floor(100 * epsilon) / 100:.2f}"
+    return f"{Decimal(epsilon).quantize(Decimal('0.01'), ROUND_FLOOR)}"
+
+
+def above(pvalue: float) -> str:
+    """Return an upper bound as text, never rounded down."""
+    rounded = Context(prec=2, rounding=ROUND_CEILING).create_decimal_from_float(pvalue)
+    return f"{float(rounded):.2g}"
 
 
 def check_units(claim: Claim, seen: Neighbours) -> None:

@@ -18,6 +18,8 @@ Rows = tuple[Any, Any]
 
 _FLOOR = 2.0**-30
 """Keeps logits of certain answers finite, at about 21."""
+_ROUNDED = 1e-6
+"""All of a row's probabilities add up to 1 within this, in single precision too."""
 
 
 class Confidences(NamedTuple):
@@ -39,11 +41,15 @@ class Confidences(NamedTuple):
 
     @property
     def wrong(self) -> Floats:
-        """The probability of all other labels: added up, so that it keeps its digits near 0."""
+        """The probability of all other labels: added up, so that it keeps its digits near 0.
+
+        Where the model does not tell all (rounded ones, the likeliest few), what it tells of the
+        label decides.
+        """
         others = self.probabilities.copy()
         others[np.arange(len(self.truth)), self.truth] = 0
         total: Floats = others.sum(axis=1)
-        return total
+        return np.where(np.abs(total + self.right - 1) < _ROUNDED, total, 1 - self.right)
 
     @property
     def losses(self) -> Floats:

@@ -23,11 +23,11 @@ from securecomp.audit.confidences import Rows, answers, checked_rows, classes_of
 from securecomp.audit.guesses import Chosen, check_chosen
 from securecomp.audit.outcome import Audit, Fit
 from securecomp.audit.roc import Roc, check_rate, rows_needed
-from securecomp.audit.rows import joined, keys, refuse_common
+from securecomp.audit.rows import joined, refuse_alike, refuse_common
 from securecomp.errors import ParameterError
 from securecomp.privacy.amounts import Amount, delta_of
 from securecomp.privacy.sensitivity import Neighbours, Unit
-from securecomp.statistics.reading import comparable
+from securecomp.statistics.reading import comparable, is_missing
 from securecomp.statistics.tails import check_confidence
 
 FALSE_ALARMS = (0.001, 0.01)
@@ -35,11 +35,15 @@ FALSE_ALARMS = (0.001, 0.01)
 Alike = Literal["refuse", "keep"]
 
 _SAME_ROWS = (
-    "are the same in all columns. A row of both is no holdout: leave it out of one. If they are "
-    "different persons who look alike, name the column that tells persons apart, as identifiers "
-    '(--identifier), or say alike="keep" (--alike keep)'
+    "are the same in all columns. A row of both is no holdout: leave it out of both (out of one "
+    "alone, it would tell the files apart by how common rows are). If they are different persons "
+    "who look alike, name the column that tells persons apart, as identifiers (--identifier), or "
+    'say alike="keep" (--alike keep)'
 )
-_SAME_PERSON = "are of the same person, who is no holdout: leave them out of one"
+_SAME_PERSON = (
+    "are of the same person, who is no holdout: leave all rows of such persons out of both (out of "
+    "one alone, it would tell the files apart by who comes often)"
+)
 
 
 def membership(
@@ -88,7 +92,7 @@ def membership(
         persons = _persons(identifiers, (len(ours[1]), len(others[1])), names)
         refuse_common(*persons, names, _SAME_PERSON)
     elif alike == "refuse":
-        refuse_common(keys(ours), keys(others), names, _SAME_ROWS)
+        refuse_alike(ours, others, names, _SAME_ROWS)
     elif alike != "keep":
         raise ParameterError(f'alike is "refuse" or "keep", not {alike!r}')
     said = answers(model, ours, names[0]), answers(model, others, names[1])
@@ -208,7 +212,7 @@ def _persons(
         raise ParameterError("identifiers are two columns: the members' and the holdout's")
     found = []
     for given, count, name in zip(identifiers, counts, names, strict=True):
-        persons = list(map(comparable, given))
+        persons = [None if is_missing(one) else comparable(one) for one in given]
         if len(persons) != count:
             raise ParameterError(f"{name}: {count:,} rows and {len(persons):,} identifiers")
         if None in persons:

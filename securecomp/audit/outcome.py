@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from securecomp.audit.bounds import converted, from_counts
-from securecomp.audit.claims import ASSUMED, Claim, Verdict, below, check_units
+from securecomp.audit.claims import ASSUMED, Claim, Verdict, above, below, check_units
 from securecomp.audit.confidences import Confidences
 from securecomp.audit.guesses import Chosen, Evidence, evidence
 from securecomp.audit.roc import Columns, Detection, Estimate, Roc, rows_needed
@@ -207,7 +207,7 @@ class Audit(Exhibit):
                 tuple(attack),
             ),
             Grid(
-                f"epsilon is at least, at delta {self._delta:g} ({self._neighbours()})",
+                f"epsilon is at least, {self.promise()}",
                 ("", "epsilon", "if"),
                 tuple(self._bounds()),
             ),
@@ -217,7 +217,7 @@ class Audit(Exhibit):
             said = (
                 "refuted" if verdict.refuted else "exceeded" if verdict.exceeded else "not refuted"
             )
-            cells = (str(self.claim), f"{verdict.pvalue:.2g}", said)
+            cells = (str(self.claim), above(verdict.pvalue), said)
             found.append(Grid("the claim", ("claimed", "p at most", f"at {level}"), (cells,)))
         return found
 
@@ -326,8 +326,9 @@ class Audit(Exhibit):
     def _delta(self) -> float:
         return self.delta if self.claim is None else self.claim.amounts[1]
 
-    def _neighbours(self) -> Neighbours:
-        return replace(self.units, relation=self.relation)
+    def promise(self) -> str:
+        """Return what promises the bound on epsilon is about, say "at delta 0 (...)"."""
+        return f"at delta {self._delta:g} ({replace(self.units, relation=self.relation)})"
 
     def _bounds(self) -> list[tuple[str, str, str]]:
         least, by = self.evidence().bound(self._delta, self.confidence, self.relation)

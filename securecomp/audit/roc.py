@@ -145,30 +145,20 @@ class Roc:
         return alarms / self.holdout, found / self.members
 
     def area(self, confidence: float = 0.95) -> Estimate:
-        """Return the area under the curve with DeLong's interval.
+        """Return the area under the curve with an interval.
 
-        The area is the probability that a member scores higher than another, ties half. Where
-        DeLong's variance is 0, as where all members score higher, the interval is Wilson's with as
-        many trials as the smaller side has rows: the variance is never larger than that (Birnbaum,
-        Klose 1957).
+        The area is the probability that a member scores higher than another, ties half. The
+        interval is DeLong's of the same scores and two more on each side, one above all and one
+        below all, as Agresti and Coull (1998) do with shares. Without these its variance is far too
+        small where few rows are out of order, and 0 where none is.
         """
         width = half_width(check_confidence(confidence))
-        n, m = self.members, self.holdout
-        ranks = stats.rankdata(np.concatenate([self._members, self._holdout]))
-        above = (ranks[:n] - stats.rankdata(self._members)) / m
-        below = 1 - (ranks[n:] - stats.rankdata(self._holdout)) / n
-        area = float(above.mean())
-        variance = math.inf
-        if min(n, m) > 1:
-            variance = float(above.var(ddof=1) / n + below.var(ddof=1) / m)
-        if 0 < variance < math.inf:
-            margin = width * math.sqrt(variance)
-            return Estimate(area, max(0.0, area - margin), min(1.0, area + margin))
-        few, square = min(n, m), width**2
-        centre = (area + square / (2 * few)) / (1 + square / few)
-        margin = math.sqrt(area * (1 - area) / few + square / (4 * few**2))
-        margin *= width / (1 + square / few)
-        return Estimate(area, max(0.0, centre - margin), min(1.0, centre + margin))
+        area = float(_wins(*self.scores)[0].mean())
+        wins, losses = _wins(*(np.concatenate([side, [-np.inf, np.inf]]) for side in self.scores))
+        centre = float(wins.mean())
+        margin = width * math.sqrt(sum(one.var(ddof=1) / len(one) for one in (wins, losses)))
+        low, high = max(0.0, centre - margin), min(1.0, centre + margin)
+        return Estimate(area, min(area, low), max(area, high))
 
     def detection(self, false_alarms: float, confidence: float = 0.95) -> Detection:
         """Return what share of the members is found at a rate of false alarms.
@@ -261,3 +251,11 @@ class Roc:
 
     def _found(self, threshold: float) -> int:
         return self.members - int(np.searchsorted(self._members, threshold, "right"))
+
+
+def _wins(members: Floats, holdout: Floats) -> tuple[Floats, Floats]:
+    """Return which part of the others each member is above, and of the members each other below."""
+    n, m = len(members), len(holdout)
+    ranks = stats.rankdata(np.concatenate([members, holdout]))
+    above = (ranks[:n] - stats.rankdata(members)) / m
+    return above, 1 - (ranks[n:] - stats.rankdata(holdout)) / n

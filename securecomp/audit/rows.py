@@ -15,7 +15,7 @@ _NAMED = 5
 
 
 def joined(first: Any, second: Any) -> Any:
-    """Return the rows of both, of two arrays or two data frames of one kind.
+    """Return the rows of both, of two arrays, or two data frames with columns of the same names.
 
     Raises:
         ParameterError: They do not go together.
@@ -24,10 +24,14 @@ def joined(first: Any, second: Any) -> Any:
         raise ParameterError("members, holdout and pool are all arrays or all data frames")
     try:
         if _is_frame(first):
-            frames = [nw.from_native(part, eager_only=True) for part in (first, second)]
-            return nw.to_native(nw.concat(frames, how="vertical"))
+            one, other = _framed(first), _framed(second)
+            if set(one.columns) == set(other.columns):
+                other = other.select(one.columns)
+            return nw.to_native(nw.concat([one, other], how="vertical"))
         return np.concatenate([np.asarray(first), np.asarray(second)])
-    except (ValueError, TypeError, nw.exceptions.NarwhalsError) as error:
+    except ParameterError:
+        raise
+    except Exception as error:  # each library of data frames has its own
         reason = str(error).split("\n")[0]
         raise ParameterError(f"rows that do not go together: {reason}") from None
 
@@ -54,25 +58,48 @@ def taken(rows: Any, places: Any) -> Any:
     return np.asarray(rows)[places]
 
 
-def keys(rows: Rows) -> list[Hashable]:
+def refuse_alike(first: Rows, second: Rows, names: tuple[str, str], what: str) -> None:
+    """Refuse rows that are the same in all features and the label, as in `refuse_common`.
+
+    If a side is in single precision, both are compared in that.
+    """
+    narrow = any(getattr(x, "dtype", None) == np.float32 for x, _ in (first, second))
+    refuse_common(_keys(first, narrow), _keys(second, narrow), names, what)
+
+
+def _keys(rows: Rows, narrow: bool) -> list[Hashable]:
     """Return what identifies each row's content: all features and the label."""
     x, y = rows
+    marks = [comparable(int(mark) if isinstance(mark, bool) else mark) for mark in _listed(y)]
     if _is_frame(x):
-        frame = nw.from_native(x, eager_only=True)
-        cells = zip(*(frame.get_column(name).to_list() for name in frame.columns), strict=True)
-    else:
-        array = np.asarray(x)
-        if array.dtype.kind in "buif":  # 0 and -0 are one number
-            whole = np.ascontiguousarray(array.astype(np.float64) + 0.0).reshape(len(array), -1)
-            return [
-                (row.tobytes(), comparable(label))
-                for row, label in zip(whole, np.asarray(y).tolist(), strict=True)
-            ]
-        cells = iter(array.tolist())
-    return [
-        (*map(comparable, row), comparable(label))
-        for row, label in zip(cells, np.asarray(y).tolist(), strict=True)
-    ]
+        # The columns' order is no difference.
+        frame = _framed(x)
+        cells = zip(
+            *(frame.get_column(name).to_list() for name in sorted(frame.columns, key=str)),
+            strict=True,
+        )
+        return [(*map(comparable, row), mark) for row, mark in zip(cells, marks, strict=True)]
+    array = np.asarray(x)
+    try:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32 if narrow else np.float64)
+    except (TypeError, ValueError):
+        return [(*map(comparable, row), mark) for row, mark in zip(array, marks, strict=True)]
+    whole = np.ascontiguousarray(array + array.dtype.type(0)).reshape(len(array), -1)
+    # 0 and -0 are one number.
+    return [(row.tobytes(), mark) for row, mark in zip(whole, marks, strict=True)]
+
+
+def _framed(table: Any) -> Any:
+    try:
+        return nw.from_native(table, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        raise ParameterError("a data frame has several columns of one name") from None
+
+
+def _listed(labels: Any) -> list[Any]:
+    found: list[Any] = np.asarray(labels).tolist()
+    return found
 
 
 def refuse_common(

@@ -48,7 +48,7 @@ class Strength(Exhibit):
                     *(("", "") if fit is None else (f"{fit.accuracy[1]:.3f}", f"{fit.gap:+.3f}")),
                     *(f"{value:.3f}" for value in (area.value, area.low, area.high)),
                     *(at.get(rate, "") for rate in rates),
-                    below(audit.bound()),
+                    "" if audit.chosen == "otherwise" else below(audit.bound()),
                 )
             )
         return [Grid("", header, tuple(rows))]
@@ -77,5 +77,13 @@ class Strength(Exhibit):
         ]
 
     def remarks(self) -> list[str]:
-        """Return each model's strength in words."""
-        return [f"{name}: {audit.words()}" for name, audit in self.audits.items()]
+        """Return each model's strength in words, and what the bounds on epsilon are about."""
+        found = [f"{name}: {audit.words()}" for name, audit in self.audits.items()]
+        about: dict[str, list[str]] = {}
+        for name, audit in self.audits.items():
+            if audit.chosen != "otherwise":
+                about.setdefault(audit.promise(), []).append(name)
+        for promise, names in about.items():
+            which = "" if len(about) == 1 else f" of {', '.join(names)}"
+            found.append(f"Epsilon{which} is at least so much {promise}.")
+        return found

@@ -172,6 +172,8 @@ def retrained(
     one, label = checked_rows(canary, "canary")
     if len(label) != 1:
         raise ParameterError(f"canary: give one row, not {len(label)}")
+    if isinstance(runs, bool) or not isinstance(runs, int):
+        raise ParameterError(f"runs: a whole number from {_FEWEST} on; not {runs!r}")
     if runs < _FEWEST:
         raise ThresholdError(_FEWEST, runs, "an audit by trials: runs on each side")
     inside = np.ones((2 * runs, len(y) + 1), bool)

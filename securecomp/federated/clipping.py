@@ -16,8 +16,8 @@ sums break their sensitivity (floats round differently when a row is missing), s
 So one row that is added or removed changes the sum by an integer matrix of Frobenius norm at most
 2^40 = `UNIT`, and by nothing else. Of a patient with several rows the norms |v| |u| add up to at
 most that, which by the triangle inequality bounds the norm of the patient's sum. What it rests on:
-that numpy computes an element's exponential the same way wherever the element stands (tests try
-it); squared losses need only IEEE arithmetic.
+that numpy computes an element's exponential the same way wherever the element stands in an array
+that is contiguous, as all are here (tests try it); squared losses need only IEEE arithmetic.
 """
 
 import numpy as np
@@ -59,6 +59,8 @@ class Rows:
             RangeError: A number is not finite, or beyond 1e60; the row is named.
             ParameterError: More units or columns than integers of 64 bits can add up.
         """
+        # Of one row alone numpy adds in another order than of several rows in columns.
+        table = np.ascontiguousarray(table, np.float64)
         check_finite("X", table)
         count, self.features = table.shape
         self.units = count if units is None else int(units.max(initial=-1)) + 1

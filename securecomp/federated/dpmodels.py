@@ -130,12 +130,18 @@ class _PrivateLinear(BaseEstimator):  # type: ignore[misc]
             raise ParameterError(
                 f"unit={self.unit!r} needs to know whose record a row is: fit(X, y, groups=...)"
             )
-        owners = np.asarray(groups)
+        # As objects, so that a list's 1 and "1", or large numbers, do not become one patient.
+        owners = np.asarray(groups if hasattr(groups, "dtype") else np.array(groups, object))
         if owners.shape != (count,):
             raise ParameterError(f"groups have one entry a row, shape ({count},): {owners.shape}")
         row = _first_missing(owners)
         if row is not None:
             raise ParameterError(f"groups: row {row} (counted from 0) says no patient")
+        if owners.dtype.kind == "f" and (np.abs(owners) >= 2 / np.finfo(owners.dtype).eps).any():
+            raise ParameterError(
+                f"groups: numbers this large are rounded as {owners.dtype}, and two patients may "
+                "have become one; give them as integers or text"
+            )
         try:
             return np.asarray(np.unique(owners, return_inverse=True)[1], np.intp)
         except TypeError:
@@ -161,6 +167,18 @@ def _first_missing(values: npt.NDArray[Any]) -> int | None:
     kinds = ("NoneType", "NaTType", "NAType")  # pandas' own are no objects of ours
     missing = (type(value).__name__ in kinds or value != value for value in values)
     return next((row for row, found in enumerate(missing) if found), None)
+
+
+def _declared(classes: Any) -> npt.NDArray[Any]:
+    """Return labels that are given as an argument."""
+    labels = np.asarray(classes)
+    if labels.ndim != 1 or _first_missing(labels) is not None:
+        raise ParameterError(f"classes are a list of labels, none of them missing: {classes!r}")
+    return labels
+
+
+def _loss(classes: int) -> Loss:
+    return Loss("sigmoid" if classes == 2 else "softmax")
 
 
 class DPLogisticRegression(ClassifierMixin, _PrivateLinear):  # type: ignore[misc]
@@ -226,18 +244,19 @@ class DPLogisticRegression(ClassifierMixin, _PrivateLinear):  # type: ignore[mis
         """
         X, y = self._read(X, y)  # noqa: N806
         check_classification_targets(y)
-        self.classes_ = np.unique(y if classes is None else np.asarray(classes))
-        if len(self.classes_) < 2:
+        known = np.unique(y if classes is None else _declared(classes))
+        if len(known) < 2:
             raise ParameterError(
-                "y has one class only, and there is nothing to tell apart; if the other one may "
-                "be missing, say fit(X, y, classes=[...])"
+                "there is one class only, and nothing to tell apart; if the other one may be "
+                "missing in y, say fit(X, y, classes=[...])"
             )
-        strange = ~np.isin(y, self.classes_)
+        strange = ~np.isin(y, known)
         if strange.any():
             row = int(np.flatnonzero(strange)[0])
             raise ParameterError(f"y: row {row} (counted from 0) is none of the given classes")
-        targets = one_hot(np.searchsorted(self.classes_, y), len(self.classes_))
-        self._train(X, targets, self._loss(), groups)
+        targets = one_hot(np.searchsorted(known, y), len(known))
+        self._train(X, targets, _loss(len(known)), groups)
+        self.classes_ = known
         return self
 
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
@@ -248,7 +267,7 @@ class DPLogisticRegression(ClassifierMixin, _PrivateLinear):  # type: ignore[mis
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """Return probabilities, shape (n, classes)."""
         scores = self._scores(X)
-        found = self._loss().means(scores)
+        found = _loss(len(self.classes_)).means(scores)
         return np.hstack([1 - found, found]) if found.shape[1] == 1 else found
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
@@ -256,9 +275,6 @@ class DPLogisticRegression(ClassifierMixin, _PrivateLinear):  # type: ignore[mis
         scores = self.decision_function(X)
         places = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[places])
-
-    def _loss(self) -> Loss:
-        return Loss("sigmoid" if len(self.classes_) == 2 else "softmax")
 
 
 class DPLinearRegression(RegressorMixin, _PrivateLinear):  # type: ignore[misc]

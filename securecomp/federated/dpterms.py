@@ -25,6 +25,7 @@ from securecomp.privacy.terms import Budget, check_ledger
 Sampling = Literal["poisson"]
 
 _RATE, _STEPS = 0.2, 100
+_MOST_STEPS = 10**7
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +205,13 @@ def _rate(terms: Terms, units: int) -> float:
 
 
 def _steps(terms: Terms, rate: float) -> int:
-    if terms.epochs is not None:
-        if terms.epochs <= 0:
-            raise ParameterError("epochs is above 0: how often each unit is drawn on average")
-        return max(1, round(terms.epochs / rate))
-    return _STEPS if terms.steps is None else int(terms.steps)
+    if terms.epochs == 0:
+        raise ParameterError("epochs is above 0: how often each unit is drawn on average")
+    asked = _STEPS if terms.steps is None else terms.steps
+    wanted = asked if terms.epochs is None else max(1.0, terms.epochs / rate)
+    if wanted > _MOST_STEPS:
+        raise ParameterError(
+            f"training has at most {_MOST_STEPS:,} steps, beyond which accounting takes too long; "
+            "take fewer steps or epochs"
+        )
+    return round(wanted)

@@ -14,12 +14,12 @@ hold against who sees all digits of the weights and looks for the holes in float
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.errors import BackendUnavailableError, BudgetError, ParameterError
+from securecomp.errors import BackendUnavailableError, BudgetError, ParameterError, RangeError
 from securecomp.federated.dpsgd import Schedule
 from securecomp.federated.dpterms import Terms, agreed
 from securecomp.federated.poisson import batches, check_rate
@@ -31,9 +31,10 @@ try:
     import torch
     from opacus import GradSampleModule
     from opacus.accountants import RDPAccountant
-    from opacus.data_loader import wrap_collate_with_empty
     from opacus.optimizers import DPOptimizer
     from opacus.validators import ModuleValidator
+    from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+    from torch.utils._pytree import tree_map
     from torch.utils.data import DataLoader, default_collate
 except ImportError as error:
     raise BackendUnavailableError(
@@ -43,8 +44,17 @@ except ImportError as error:
 _NOISE = "floating-point noise (by Opacus, of a generator that is not cryptographic)"
 
 
+class _WholeBatches(DPOptimizer):  # type: ignore[misc]
+    """A step takes a batch as it was drawn: parts that add up could hold a row twice."""
+
+    def signal_skip_step(self, do_skip: bool = True) -> None:
+        """Refuse to put steps together."""
+        if do_skip:
+            raise ParameterError("a step is one batch, and none is skipped; take a smaller batch")
+
+
 class PrivateTraining:
-    """A training that is paid for; iterate over it to get its batches.
+    """A training that is paid for; iterate over it to get its batches, and step once for each.
 
     Attributes:
         model: The model to call: it keeps each row's gradient.
@@ -63,11 +73,15 @@ class PrivateTraining:
         entropy: Entropy,
     ) -> None:
         """Wrap what the user brought; `private_training` does it."""
+        _check_parts(model, optimizer)
         generator = torch.Generator().manual_seed(int.from_bytes(entropy(8), "big"))
         self.schedule = schedule
         self.guarantee = guarantee
-        self.model = GradSampleModule(model)
-        self.optimizer = DPOptimizer(
+        try:
+            self.model = GradSampleModule(model)
+        except (NotImplementedError, ValueError) as error:
+            raise ParameterError(f"Opacus cannot train this model: {error}") from None
+        self.optimizer = _WholeBatches(
             optimizer,
             noise_multiplier=schedule.noise,
             max_grad_norm=schedule.clip,
@@ -75,21 +89,40 @@ class PrivateTraining:
             generator=generator,
         )
         self.optimizer.attach_step_hook(self._count)
+        self._guard = optimizer.register_step_pre_hook(self._check_noised)
+        self._noised = False
         self._accountant = RDPAccountant()
         self._data = data
+        self._drawn, self._size = 0, 0
         self._batches = batches(len(data), schedule.rate, schedule.steps, entropy)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the batches that are left; some may be empty, and are steps as all others."""
-        shapes = [getattr(part, "shape", ()) for part in self._data[0]]
-        kinds = [getattr(part, "dtype", type(part)) for part in self._data[0]]
-        collate = wrap_collate_with_empty(
-            collate_fn=default_collate,
-            sample_empty_shapes=[(0, *shape) for shape in shapes],
-            dtypes=kinds,
-        )
+        """Yield the batches that are left; some may be empty, and are steps as all others.
+
+        Raises:
+            ParameterError: No step was made on a batch.
+        """
         for batch in self._batches:
-            yield collate([self._data[int(place)] for place in batch])
+            self._drawn, self._size = self._drawn + 1, len(batch)
+            if len(batch):
+                yield default_collate([self._data[int(place)] for place in batch])
+            else:
+                yield tree_map(lambda part: part[:0], default_collate([self._data[0]]))
+            if self._drawn != self.steps:
+                raise ParameterError(
+                    "no step was made on a batch; each gets one, also an empty one, whose noise "
+                    "hides that it is empty"
+                )
+
+    def close(self) -> None:
+        """Take from the model what training kept of rows: their gradients, and their sums."""
+        self._guard.remove()
+        model = self.model.to_standard_module()
+        for parameter in model.parameters():
+            parameter.grad = None
+            vars(parameter).pop("summed_grad", None)
+        for module in model.modules():
+            vars(module).pop("activations", None)
 
     @property
     def steps(self) -> int:
@@ -106,7 +139,7 @@ class PrivateTraining:
         return float(self._accountant.get_epsilon(delta))
 
     def _count(self, optimizer: Any) -> None:
-        """Count a step before it is made, and refuse the first that nobody paid for."""
+        """Count a step before it is made; refuse one that is not paid for, or not accounted so."""
         if self.steps >= self.schedule.steps:
             raise BudgetError(
                 f"{self.schedule.steps} steps were paid for, and all were made; this one was not"
@@ -115,8 +148,53 @@ class PrivateTraining:
             raise ParameterError(
                 "a step is one batch; call optimizer.zero_grad() before each, and step after each"
             )
+        if self._drawn != self.steps + 1 or len(optimizer.grad_samples[0]) != self._size:
+            raise ParameterError(
+                "a step takes the batch that was drawn for it, whole and once: iterate over the "
+                "training, and step once for each batch"
+            )
+        _check_rows_alone(self.model)
+        if not all(bool(torch.isfinite(p.grad).all()) for p in optimizer.params):
+            raise RangeError(
+                "a row's gradient is NaN or infinite, or the weights are; look for such rows in "
+                "the data, or take a smaller learning rate; this step was not made"
+            )
         noise, rate = self.schedule.noise, self.schedule.rate
         self._accountant.step(noise_multiplier=noise, sample_rate=rate)
+        self._noised = True
+
+    def _check_noised(self, *_: Any) -> None:
+        """Refuse a step of the user's own optimizer, which would take gradients as they are."""
+        if not self._noised:
+            raise ParameterError(
+                "this optimizer knows neither clip nor noise; step training.optimizer instead"
+            )
+        self._noised = False
+
+
+def _check_parts(model: Any, optimizer: Any) -> None:
+    """Refuse what cannot be wrapped, before it is."""
+    problems = ModuleValidator.validate(model, strict=False)
+    if problems:
+        raise ParameterError(f"Opacus cannot train this model: {problems[0]}")
+    _check_rows_alone(model)
+    if isinstance(optimizer, DPOptimizer):
+        raise ParameterError("give the plain optimizer; Opacus' own is put around it here")
+    own = {id(parameter) for parameter in model.parameters()}
+    trained = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+    if not trained or not all(id(parameter) in own for parameter in trained):
+        raise ParameterError("the optimizer trains parameters of this model, and no others")
+
+
+def _check_rows_alone(model: Any) -> None:
+    """Refuse layers that mix rows or keep what they saw of them, also where nothing is trained."""
+    for name, module in model.named_modules():
+        kept = isinstance(module, _NormBase) and module.track_running_stats
+        if module.training and (kept or isinstance(module, _BatchNorm)):
+            raise ParameterError(
+                f"layer {name!r} ({type(module).__name__}) mixes the rows of a batch, or keeps "
+                "their means, without noise; take GroupNorm or LayerNorm, or freeze it by .eval()"
+            )
 
 
 @contextmanager
@@ -143,9 +221,11 @@ def private_training(
     ```
 
     Args:
-        model: A module whose loss is a mean over the rows of a batch, and whose layers treat each
-            row by itself (no batch normalisation).
-        optimizer: Over its parameters.
+        model: A module whose loss is a mean over the rows of a batch, and whose layers and loss
+            treat each row by itself: no batch normalisation, and no mean that is divided by what
+            the batch has, such as a sum of class weights. A model is wrapped for the block only;
+            nothing of a row is left in it afterwards but what the noised steps taught it.
+        optimizer: Over its parameters; within the block it takes no steps of its own.
         data: A data set with `len` and tensors by index, and no DataLoader: batches are drawn here.
         clip: The largest norm of a row's gradient.
         ledger: What it is paid from: reserved on entering, settled on leaving; an error within
@@ -159,6 +239,7 @@ def private_training(
         ParameterError: A DataLoader, a model that Opacus cannot train, or terms that promise
             nothing.
         BudgetError: The ledger does not have what it costs, or a step was made that nobody paid.
+        RangeError: A gradient is not finite, at a step; that this was so is told, without noise.
     """
     if isinstance(data, DataLoader):
         raise ParameterError(
@@ -166,9 +247,6 @@ def private_training(
             "for Poisson samples; give its data set (loader.dataset), and the batch's expected "
             "size as batch="
         )
-    problems = ModuleValidator.validate(model, strict=False)
-    if problems:
-        raise ParameterError(f"Opacus cannot train this model: {problems[0]}")
     try:
         asked = Terms(**terms)
     except TypeError as error:
@@ -185,5 +263,5 @@ def private_training(
     check_rate(plan.rate, len(data))
     guarantee = plan.guarantee(clip, count, ledger is not None, _NOISE)
     training = PrivateTraining(model, optimizer, data, schedule, guarantee, entropy)
-    with plan.paying(f"{type(model).__name__} by Opacus", ledger):
+    with closing(training), plan.paying(f"{type(model).__name__} by Opacus", ledger):
         yield training

@@ -45,7 +45,7 @@ from securecomp.privacy.calibration import gaussian_ratio
 _T = 30.0
 MOST_NOISE = 1000.0
 LEAST_NOISE = 0.1
-_MOST_EPSILON = 100
+_LEAST_EPSILON, _MOST_EPSILON = Fraction(1, 10**9), 100
 _MOST_TOLD = 299
 _NEAR = 1e-3
 
@@ -76,7 +76,7 @@ def spent(noise: float, rate: float, steps: int, numbers: int, delta: Amount) ->
         delta: At which delta.
 
     Raises:
-        ParameterError: Delta or noise is none.
+        ParameterError: Delta or noise is none, or so small that nothing is promised.
         BackendUnavailableError: dp-accounting is not installed.
     """
     found = _accounted(check_noise(noise), rate, steps, numbers, delta_of(delta, needed=True))
@@ -99,8 +99,16 @@ def _accounted(
     factor, tail = rounding(numbers * steps, noise * UNIT)
     # e^(eps + h) is at most e^300.
     inner = (float(delta) - tail * math.exp(_MOST_TOLD + 1)) * math.exp(-factor)
+    if not inner > 0:
+        raise ParameterError(
+            f"a delta of {float(delta):.2g} is less than what the proof leaves out, about "
+            f"{tail * math.exp(_MOST_TOLD + 1):.0e} for {numbers * steps:,} numbers of noise; take "
+            "a larger one"
+        )
     steps_made = [(Sampled(rate, noise), steps)]
-    found = total(steps_made, math.nextafter(inner, 0), accountant=accountant)
+    # A fraction, because floats are read as 15 digits, which could be more.
+    less = Fraction(math.nextafter(inner, 0))
+    found = total(steps_made, less, accountant=accountant)
 
     def both(epsilon: float) -> float:
         return math.nextafter(epsilon + 2 * factor, math.inf)
@@ -137,10 +145,15 @@ def least_noise(
         delta: The promise.
 
     Raises:
-        ParameterError: Epsilon is above 100, or no amount of noise within bounds keeps it.
+        ParameterError: Epsilon is not from 1e-9 to 100, or no noise within bounds keeps it.
         BackendUnavailableError: dp-accounting is not installed.
     """
     target, beyond = epsilon_of(epsilon), delta_of(delta, needed=True)
+    if target < _LEAST_EPSILON:
+        raise ParameterError(
+            f"epsilon {epsilon} drowns all that could be learnt; take at least "
+            f"{float(_LEAST_EPSILON):g}"
+        )
     if target > _MOST_EPSILON:
         raise ParameterError(
             f"epsilon {epsilon} protects nobody; take at most {_MOST_EPSILON}, or "

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -182,6 +182,35 @@ def test_losses_and_logits_are_exact():
     assert found.accuracy == pytest.approx(1 / 3)
 
 
+def test_answers_that_do_not_tell_all():
+    """The likeliest class only, or rounded: what is said of the label counts, and not the rest."""
+
+    class Said:
+        classes_ = np.array(["a", "b", "c"])
+
+        def predict_proba(self, x):
+            return np.array([[0.4, 0, 0], [0, 0.4, 0], [0.3, 0.3, 0.3], [0.7, 0.2, 0.2]])
+
+    found = answers(Said(), (np.zeros((4, 1)), ["a"] * 4), "rows")
+    np.testing.assert_allclose(found.losses, [-np.log(0.4), np.inf, -np.log(0.3), -np.log(0.7)])
+    odds = [0.4 / 0.6, 2.0**-30, 0.3 / 0.7, 0.7 / 0.3]
+    np.testing.assert_allclose(found.logits, np.log(odds), atol=1e-6)
+
+
+def test_single_precision_tells_all():
+    class Said:
+        classes_ = np.arange(100)
+
+        def predict_proba(self, x):
+            given = np.random.default_rng(0).dirichlet(np.full(100, 0.02), len(x))
+            return given.astype(np.float32)
+
+    found = answers(Said(), (np.zeros((200, 1)), np.arange(200) % 100), "rows")
+    others = found.probabilities.copy()
+    others[np.arange(200), found.truth] = 0
+    np.testing.assert_array_equal(found.wrong, others.sum(axis=1))
+
+
 # Bad input.
 
 
@@ -210,6 +239,37 @@ def test_answers_that_are_no_probabilities(says, message):
 
     with pytest.raises(ParameterError, match=message):
         LossThreshold().scores(Odd(), noisy(0)[0])
+
+
+def test_what_a_model_says_in_any_form_shows_no_cell():
+    """No quotes, and brackets that close on another line."""
+
+    class Outspoken:
+        classes_ = (0, 1)
+
+        def predict_proba(self, x):
+            raise ValueError(f"7351 is odd, and so is [{x[0][0]}\n 1]")
+
+    with pytest.raises(ParameterError, match="does not take these rows") as said:
+        answers(Outspoken(), ([[7351]], [0]), "members")
+    assert "7351" not in str(said.value)
+
+
+def test_what_a_model_says_of_rows_it_does_not_take_shows_no_cell():
+    encoded = make_pipeline(OneHotEncoder(), LogisticRegression())
+    y = [0, 1] * 10
+    for known, unknown in (("a", "Grimaldi"), (1, 7351)):
+        model = encoded.fit([[known]] * 20, y)
+        with pytest.raises(ParameterError, match="does not take these rows") as said:
+            answers(model, ([[unknown]] * 20, y), "members")
+        assert str(unknown) not in str(said.value)
+    with pytest.raises(ParameterError, match="does not take these rows") as said:
+        answers(
+            LogisticRegression().fit([[1], [2]], [0, 1]),
+            (np.array([["Grimaldi"]], object), [0]),
+            "members",
+        )
+    assert "Grimaldi" not in str(said.value)
 
 
 def test_rows_that_a_model_does_not_take():

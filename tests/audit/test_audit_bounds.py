@@ -265,6 +265,51 @@ def test_no_information_shows_nothing():
     assert Trials(np.zeros(400), np.zeros(400)).bound().epsilon < 0.2
 
 
+@pytest.mark.parametrize("odd", [0, 1])
+def test_a_model_that_says_the_same_of_everybody_is_never_refuted(odd):
+    """Its scores decide no lot: or some sizes would be refuted in every audit."""
+    for members in range(12, 260, 4):
+        for others in (members - 1, members, members + 8):
+            scores = np.zeros(members), np.zeros(others)
+            scores[0][:odd] = 1.0
+            for chosen, relation in (("split", "replace-one"), ("coins", "add/remove")):
+                if chosen == "split" or members > 30:
+                    held = evidence(*scores, chosen, relation)
+                    assert held.bound(0, 0.95, relation)[0] == 0, (members, others, chosen)
+            assert Trials(*scores).bound().epsilon == 0
+
+
+def test_equal_scores_of_a_pair_are_no_guess():
+    held = evidence(np.r_[np.ones(30), np.zeros(70)], np.zeros(100), "split", "replace-one")
+    assert [(test.guesses, test.right) for test in held.tests] == [
+        (100, 30),
+        (50, 30),
+        (25, 25),
+        (12, 12),
+    ]
+
+
+def test_a_score_that_most_share_is_guessed_all_the_same():
+    scores = np.r_[np.ones(100), np.zeros(100)], np.r_[np.ones(20), np.zeros(180)]
+    held = evidence(*scores, "coins", "add/remove")
+    lowest = {
+        test.guesses: test.right for test in held.tests if "lowest scores are no" in test.rule
+    }
+    assert lowest[200] == pytest.approx(200 * 180 / 280, abs=20)  # three standard deviations
+
+
+@pytest.mark.parametrize("sizes", [(600, 60), (60, 600)])
+def test_pairs_are_drawn_from_all_of_the_larger_side(sizes):
+    rng = np.random.default_rng(9)
+    right = 0
+    for _ in range(20):
+        scores = [np.sort(rng.normal(size=size)) for size in sizes]
+        held = evidence(*scores, "split", "replace-one")
+        assert held.units == held.tests[0].guesses == 60
+        right += held.tests[0].right
+    assert stats.binomtest(right, 1200).pvalue > 1e-3
+
+
 def test_the_number_of_units_is_no_leak_between_replacements():
     """What publishes how many members there are keeps every promise for replace-one."""
     scores = np.full(300, 300.0), np.full(310, 300.0)
@@ -296,7 +341,7 @@ def test_a_pvalue_grows_with_delta_and_falls_with_right_guesses(guesses, data, e
 def test_what_is_below_the_bound_is_refuted(guesses, data, delta):
     right = data.draw(st.integers(guesses // 2, guesses))
     bound = one_run(guesses, guesses, right, delta)
-    for share in (0.0, 0.3, 0.9):
+    for share in (0.0, 0.3, 0.9, 1.0):
         if bound > 0:
             assert guessing_pvalue(guesses, guesses, right, share * bound, delta) < 0.05
 

@@ -5,14 +5,18 @@ import math
 import re
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from replaying import Replay
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from securecomp.audit.attacks import LikelihoodRatio
-from securecomp.audit.claims import Claim
+from securecomp.audit.claims import Claim, above, below
 from securecomp.audit.membership import from_scores, membership
 from securecomp.audit.strength import Strength
 from securecomp.audit.trials import Trials, retrained
@@ -22,6 +26,7 @@ from securecomp.privacy.sensitivity import Neighbours
 from securecomp.reports import exhibition
 
 RECORD = {"delta": 1e-5, "unit": "record"}
+SIDES = slice(0, 1000), slice(1000, 2000)
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +171,13 @@ def test_a_claim_says_delta_and_unit():
     )
 
 
+@given(st.floats(1e-11, 1), st.floats(0, 300))
+@example(1.0, math.nextafter(1.15, 0))
+def test_bounds_are_rounded_to_the_safe_side(pvalue, epsilon):
+    assert pvalue <= float(above(pvalue)) <= pvalue * 1.11
+    assert epsilon - 0.0101 <= float(below(epsilon)) <= epsilon
+
+
 def test_a_claim_about_another_unit(found):
     with pytest.raises(ParameterError, match="claim is about a patient, and a record was audited"):
         found.check(Claim(1, 0, "patient"))
@@ -219,12 +231,23 @@ def test_persons_that_are_in_both(tree, rows):
         membership(tree, *rows, identifiers=(ours, others))
 
 
+def test_a_person_in_both_is_left_out_of_both(tree, rows):
+    ours, others = persons()
+    others = others.copy()
+    others[5] = 7
+    with pytest.raises(ParameterError, match="leave all rows of such persons out of both"):
+        membership(tree, *rows, identifiers=(ours, others))
+
+
 def test_identifiers_that_are_not_there(tree, rows):
     ours, others = persons()
     with pytest.raises(ParameterError, match="holdout: 1,200 rows and 3 identifiers"):
         membership(tree, *rows, identifiers=(ours, others[:3]))
     with pytest.raises(ParameterError, match="members: row 3 does not say whose it is"):
         membership(tree, *rows, identifiers=(["a", "b", None] * 400, others))
+    for hole in (np.nan, pd.NA, pd.NaT):
+        with pytest.raises(ParameterError, match="members: row 2 does not say whose it is"):
+            membership(tree, *rows, identifiers=([1.0, hole, *range(2, 1200)], others))
 
 
 # Bad input.
@@ -240,6 +263,72 @@ def test_members_and_holdout_that_overlap(tree, rows):
     assert "row 1 and row 4, row 6 and row 10 are the same in all columns" in text
     assert str(x[3, 0])[:6] not in text
     assert membership(tree, members, (x, y), alike="keep").roc.holdout == 1200
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda x, y: (x.astype(np.float32), y),
+        lambda x, y: (x.astype(object), y.astype(object)),
+        lambda x, y: (np.asfortranarray(x), y > 0),
+        lambda x, y: (x.tolist(), y.tolist()),
+    ],
+)
+def test_rows_that_overlap_in_another_form(tree, rows, written):
+    (x, y), (others, marks) = rows
+    with pytest.raises(ParameterError, match="row 1 and row 1, row 2 and row 2"):
+        membership(tree, (x, y), written(x[:300], y[:300]))
+    assert membership(tree, (x, y), written(others, marks)).roc.holdout == 1200
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_columns_in_another_order(library):
+    rng = np.random.default_rng(2)
+    columns = {name: rng.normal(size=400) for name in "abc"}
+    frame, y = pd.DataFrame(columns), columns["a"] > 0
+
+    class Named:
+        classes_ = np.array([False, True])
+
+        def predict_proba(self, x):
+            chance = 1 / (1 + np.exp(-np.asarray(x["a"])))
+            return np.column_stack([1 - chance, chance])
+
+    first, turned = library(frame[:200]), library(frame[["c", "b", "a"]][200:])
+    straight = library(frame[200:])
+    found = membership(Named(), (first, y[:200]), (turned, y[200:]))
+    assert found.area == membership(Named(), (first, y[:200]), (straight, y[200:])).area
+    with pytest.raises(ParameterError, match="row 1 and row 1"):
+        membership(Named(), (straight, y[200:]), (turned, y[200:]))
+    with pytest.raises(ParameterError, match="do not go together"):
+        membership(Named(), (first, y[:200]), (turned[["a", "b"]], y[200:]))
+
+
+def test_two_columns_of_one_name(tree, rows):
+    (x, y), holdout = rows
+    with pytest.raises(ParameterError, match="several columns of one name"):
+        membership(tree, (pd.DataFrame(x, columns=["a"] * 20), y), holdout)
+
+
+def test_rows_that_look_alike_are_left_out_of_both():
+    """As the error says; left out of one file, common rows would be members, and rare ones not."""
+    rng = np.random.default_rng(1)
+    x = (rng.random((3000, 12)) < 0.15).astype(float)
+    y = (x.sum(axis=1) + rng.normal(size=3000) > 1.8).astype(int)
+    never_saw_them = LogisticRegression().fit(x[2000:], y[2000:])
+    known = [{(*row, label) for row, label in zip(x[s], y[s], strict=True)} for s in SIDES]
+    kept = [
+        np.array([(*row, label) not in other for row, label in zip(x[s], y[s], strict=True)])
+        for s, other in zip(SIDES, known[::-1], strict=True)
+    ]
+    sides = [(x[s], y[s]) for s in SIDES]
+    with pytest.raises(ParameterError, match=r"leave it out of both"):
+        membership(never_saw_them, *sides)
+    both = [(a[keep], b[keep]) for (a, b), keep in zip(sides, kept, strict=True)]
+    area = membership(never_saw_them, *both).area
+    assert area.low < 0.5 < area.high
+    one = membership(never_saw_them, both[0], sides[1])
+    assert one.bound() > 0.1
 
 
 def test_one_class_only(tree, rows):
@@ -387,8 +476,27 @@ def test_several_models_together(found, rows):
     assert areas.series["no noise"]["low"][0] > areas.series["depth 2"]["high"][0]
     assert json.dumps(strength.to_json(), allow_nan=False)
     assert all(svg(plot).startswith("<svg") for plot in strength.plots())
+    assert "Epsilon is at least so much at delta 0 (replace-one of one record)." in text
     with pytest.raises(ParameterError, match="no audits"):
         Strength({})
+
+
+def test_bounds_side_by_side_say_what_they_are_about(found):
+    scores = found.roc.scores
+    audits = {
+        "drawn": found,
+        "claimed": found.against(Claim(8, **RECORD)),
+        "last year": from_scores(*scores, attack="a", chosen="otherwise"),
+    }
+    strength = Strength(audits)
+    (grid,) = strength.grids()
+    assert float(grid.rows[0][-1]) > float(grid.rows[1][-1]) > 0
+    assert grid.rows[2][-1] == ""  # no bound follows
+    said = [remark for remark in strength.remarks() if remark.startswith("Epsilon")]
+    assert said == [
+        "Epsilon of drawn is at least so much at delta 0 (replace-one of one record).",
+        "Epsilon of claimed is at least so much at delta 1e-05 (add/remove of one record).",
+    ]
 
 
 # Trials.
@@ -456,3 +564,7 @@ def test_trials_that_cannot_be():
     rows = np.zeros((2, 1)), np.array([0, 1])
     with pytest.raises(ParameterError, match="canary: give one row, not 2"):
         retrained(Noisy(), rows, rows, 10)
+    one = rows[0][:1], rows[1][:1]
+    for runs in (10.0, "10", True):
+        with pytest.raises(ParameterError, match="runs: a whole number"):
+            retrained(Noisy(), rows, one, runs)

@@ -153,6 +153,17 @@ def test_parts_of_a_claim_without_one(audit):
     refused(audit("--html", "no/where.html"), "there is no folder no", status=2)
 
 
+def test_a_page_does_not_take_the_place_of_a_file(audit, folder):
+    """`--html in.csv`, for `--members in.csv`, would leave nobody the data."""
+    for name in ("in.csv", "m.json"):
+        before = (folder / name).read_bytes()
+        refused(audit("--html", name), f"{name} exists and is no page", status=2)
+        assert (folder / name).read_bytes() == before
+    (folder / "new.html").touch()
+    for _ in range(2):
+        assert audit("--html", "new.html").exit_code == 0
+
+
 def test_files_that_cannot_be(audit, files, write, run):
     members, others = files
     write("empty.csv", "")

@@ -94,6 +94,45 @@ def test_a_row_adds_the_same_wherever_it_stands(name, outputs, count):
     assert np.array_equal(whole, total)
 
 
+@pytest.mark.parametrize("layout", [np.asfortranarray, lambda t: t.repeat(2, axis=1)[:, ::2]])
+@pytest.mark.parametrize("count", [1, 2, 3, 9])
+def test_a_row_adds_the_same_however_the_table_lies(layout, count):
+    """Data frames come in columns, of which numpy adds one row's squares in another order."""
+    g, loss = np.random.default_rng(count), Loss("squared")
+    for _ in range(100):
+        table, wanted, model = (g.normal(size=(n, 40)) for n in (count, count, 1))
+        wanted = np.asfortranarray(3 * wanted[:, :1])
+        whole = Rows(layout(table)).total(np.arange(count), model, wanted, loss, 1.0)
+        alone = [
+            Rows(table[[row]]).total(np.arange(1), model, wanted[[row]], loss, 1.0)
+            for row in range(count)
+        ]
+        assert np.array_equal(whole, sum(alone))
+
+
+def test_a_table_of_single_precision_is_as_one_of_double():
+    table, wanted = tables(4, 50, 6).clip(-1e30, 1e30).astype(np.float32), np.ones((50, 1))
+    both = [
+        Rows(given).total(np.arange(50), np.ones((1, 6)), wanted, Loss("squared"), 1.0)
+        for given in (table, table.astype(np.float64))
+    ]
+    assert np.array_equal(*both)
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "softmax"])
+def test_exponentials_do_not_depend_on_the_place(name):
+    """What exactness rests on, of numbers of all sizes: each row alone and among any others."""
+    g, loss = np.random.default_rng(0), Loss(name)
+    for count in [*range(1, 20), 63, 64, 65]:
+        outputs = 1 if name == "sigmoid" else count
+        scores = g.normal(size=(count, outputs)) * 10.0 ** g.integers(-300, 4, (count, outputs))
+        wanted = g.integers(0, 2, (count, outputs)).astype(float)
+        whole = loss.residuals(scores, wanted)
+        for row in range(count):
+            alone = loss.residuals(scores[[row]], wanted[[row]])
+            assert np.array_equal(whole[[row]], alone)
+
+
 def test_the_product_is_that_of_pythons_integers():
     table, wanted = tables(3, 300, 6), targets(3, 300, "softmax", 4)
     rows, loss = Rows(table), Loss("softmax")
@@ -178,6 +217,8 @@ def test_what_is_too_large_for_exact_sums():
     huge = np.broadcast_to(np.float64(0), ((1 << 22) + 1, 1))
     with pytest.raises(ParameterError, match="up to 4,194,304 rows"):
         Rows(huge)
+    with pytest.raises(ParameterError, match="up to 4,194,304 rows"):
+        Rows(huge, np.zeros(len(huge), np.intp))
     with pytest.raises(ParameterError, match="1 to 1,048,576 features"):
         Rows(np.zeros((1, 0)))
 

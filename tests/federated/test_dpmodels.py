@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from securecomp.ckks.model import LogisticModel
 from securecomp.errors import BudgetError, ParameterError, RangeError
 from securecomp.federated import dpmodels, promise
 from securecomp.federated.dpmodels import DPLinearRegression, DPLogisticRegression
+from securecomp.federated.dpterms import Terms, agreed
 from securecomp.privacy.guarantee import PrivacyWarning
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
@@ -219,6 +221,30 @@ def test_patients_with_several_records(tmp_path):
     assert float(ledger.state().spent.epsilon) == 4
 
 
+@pytest.mark.parametrize(
+    ("patients", "said"),
+    [
+        ([1, "1"], "several types"),
+        ([2**63 + 1, -1], None),
+        ([2**53 + 1, 2.0**53], None),
+        (np.array([2.0**53 + 2, 2.0**53]), "rounded as float64"),
+        (np.array([2.0**24, 7], np.float32), "rounded as float32"),
+        (pd.Series(["1", "2"], dtype="category"), None),
+        (pd.Series([2**60, 2**60 + 1, 3])[:2], None),
+    ],
+)
+def test_two_patients_do_not_become_one(patients, said):
+    """If they did, one who leaves would give all of the clip to the other: twice the change."""
+    model = DPLogisticRegression(noise_multiplier=0, unit="patient", rate=1.0, steps=1)
+    table, labels = [[1000.0], [-1.0]], [0, 1]
+    if said:
+        with pytest.raises(ParameterError, match=said):
+            model.fit(table, labels, groups=patients)
+    else:
+        assert len(set(model._owners(patients, 2))) == 2
+        model.fit(table, labels, groups=patients)
+
+
 @pytest.fixture
 def ledger(tmp_path):
     return Ledger.create(tmp_path / "budget", "ward", 3, "1e-4")
@@ -297,6 +323,20 @@ def test_classes_may_be_told():
     assert model.coef_.shape == (3, 4)
     model.fit(table, ["ill"] * 200, classes=["fit", "ill"])
     assert list(model.classes_) == ["fit", "ill"]
+    for wrong in (3, [["fit", "ill"]], ["fit", "ill", None]):
+        with pytest.raises(ParameterError, match="a list of labels"):
+            model.fit(table, labels, classes=wrong)
+    with pytest.raises(ParameterError, match="one class only"):
+        model.fit(table, labels, classes=["ill"])
+
+
+def test_a_fit_that_is_refused_leaves_the_labels_of_the_one_before(ledger):
+    table, labels = data()
+    model = DPLogisticRegression(3, 1e-5, rate=1.0, steps=10, ledger=ledger).fit(table, labels)
+    told = model.predict(table)
+    with pytest.raises(BudgetError):
+        model.fit(table, np.arange(200) % 3)
+    assert np.array_equal(model.predict(table), told)
 
 
 def test_nan_in_a_prediction_is_named():
@@ -330,6 +370,8 @@ def test_nan_in_a_prediction_is_named():
         ({"steps": 0}, "steps is a whole number"),
         ({"steps": 1.5}, "steps is a whole number"),
         ({"epochs": 0}, "epochs is above 0"),
+        ({"steps": 10**400}, "at most 10,000,000 steps"),
+        ({"epochs": 1e308}, "at most 10,000,000 steps"),
         ({"ledger": "budget.db", "rate": 1.0}, r"open the file with Ledger\(path\)"),
         ({"units": 0}, "units is a whole number"),
         ({"sampling": "shuffle"}, "sampling='shuffle' is not what the promise is accounted for"),
@@ -343,6 +385,33 @@ def test_terms_that_are_refused(change, said):
     terms = {"epsilon": 1, "delta": 1e-5} | change
     with pytest.raises(ParameterError, match=said):
         DPLogisticRegression(**terms).fit(table, labels, labels if "unit" in change else None)
+
+
+def test_what_is_paid_is_never_less_than_what_it_costs():
+    """A ledger has decimals of 15 digits, which are rounded up."""
+    for noise in np.linspace(3, 9, 40):
+        plan = agreed(Terms(None, "1e-6", noise, rate=1.0, steps=4), 1000, 5)
+        assert plan.paid.epsilon >= Fraction(plan.cost.epsilon)
+        assert float(plan.paid.epsilon) == pytest.approx(plan.cost.epsilon, rel=1e-13)
+
+
+def test_a_mean_is_over_the_declared_units(monkeypatch):
+    """So that the exact number stays unknown; and each number of the model is accounted for."""
+    asked = []
+
+    def recorded(*given):
+        asked.append(given[1:])
+        return agreed(*given)
+
+    monkeypatch.setattr(dpmodels, "agreed", recorded)
+    table, labels = data()
+    terms = {"noise_multiplier": 0, "rate": 1.0, "steps": 1}
+    known, told = (
+        DPLogisticRegression(**terms, units=units).fit(table, labels, classes=["fit", "ill", "?"])
+        for units in (None, 50)
+    )
+    assert told.coef_ == pytest.approx(4 * known.coef_, rel=1e-12)
+    assert asked == [(200, 15), (50, 15)]
 
 
 def test_a_delta_that_publishes_rows_is_warned_of():

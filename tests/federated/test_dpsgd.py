@@ -12,7 +12,7 @@ from securecomp.federated import dpsgd, promise
 from securecomp.federated.clipping import UNIT, Rows
 from securecomp.federated.dpsgd import Schedule, train
 from securecomp.federated.losses import Loss, one_hot
-from securecomp.federated.poisson import batches
+from securecomp.federated.poisson import batches, noises
 
 
 def problem(seed, count=80, features=4, classes=2):
@@ -82,6 +82,18 @@ def test_noise_does_not_depend_on_the_data(monkeypatch):
     assert np.array_equal(first, second)
     assert np.array_equal(first, third)
     assert len({row.tobytes() for row in first}) == 40  # a draw a step, and none twice
+
+
+def test_each_step_adds_its_noise_once_also_to_an_empty_batch():
+    """Of rows that are zeros the weights are the noise of all steps, to the last digit."""
+    steps, rate, variance = 30, 0.2, promise.variance(1.0)
+    source = Replay(3)
+    sizes = [len(batch) for batch in batches(5, rate, steps, source)]
+    assert 5 < sizes.count(0) < 20
+    drawn = sum(noises(variance, 6, steps, source))
+    schedule = Schedule(rate, steps, 1.0, 1.0, float(UNIT), 1.0)
+    found = train(Rows(np.zeros((5, 3))), np.ones((5, 2)), Loss("sigmoid"), schedule, Replay(3))
+    assert np.array_equal(found.ravel(), -drawn)
 
 
 def test_a_step_is_the_exact_sum_plus_noise_on_the_grid():

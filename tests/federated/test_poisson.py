@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from replaying import Replay
 from scipy import stats
 
+from securecomp.core import prg
 from securecomp.errors import ParameterError
 from securecomp.federated.poisson import batches, check_rate, noises, threshold
 
@@ -36,6 +37,19 @@ def test_rates(rate):
     for a, b in ((centred[:, :-1], centred[:, 1:]), (centred[:-1], centred[1:])):
         deviation = rate * (1 - rate) / math.sqrt(a.size)
         assert abs((a * b).mean()) < 6 * deviation
+
+
+def test_no_batch_comes_again():
+    """Over several blocks of steps, which have keys of their own."""
+    found = [batch.tobytes() for batch in batches(1000, 0.5, 600, Replay(3))]
+    assert len(set(found)) == 600
+
+
+def test_a_word_at_the_threshold_is_out(monkeypatch):
+    below = threshold(0.25)
+    words = np.array([below - 1, below, below + 1, 0], np.uint64)
+    monkeypatch.setattr(prg, "expand_words", lambda *_: words)
+    assert [batch.tolist() for batch in batches(4, 0.25, 1, Replay(0))] == [[0, 3]]
 
 
 def test_everybody_at_rate_1():

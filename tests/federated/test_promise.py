@@ -11,6 +11,7 @@ from dp_accounting import pld, rdp
 from securecomp.errors import ParameterError
 from securecomp.federated import promise
 from securecomp.federated.clipping import UNIT
+from securecomp.privacy.amounts import delta_of
 
 CASES = [(1.0, 0.1, 1000), (2.0, 0.1, 1000), (4.0, 0.1, 1000), (0.8, 0.01, 3000), (9.0, 1.0, 20)]
 
@@ -107,6 +108,39 @@ def test_a_tiny_delta_is_for_renyi_divergences():
     assert noise > 1
 
 
+def test_what_rounding_costs_is_in_epsilon_and_delta(monkeypatch):
+    """The formula of the proof, with bounds that are large enough to show."""
+    asked = []
+
+    def rounding(*given):
+        asked.append(given)
+        return 0.1, 1e-6 * math.exp(-300)
+
+    monkeypatch.setattr(promise, "rounding", rounding)
+    found = promise.spent(2.0, 0.1, 10, 5, 1e-5)
+    assert asked == [(50, 2.0 * UNIT)]
+    steps = [(promise.Sampled(0.1, 2.0), 10)]
+    plain = promise.total(steps, 9e-6 * math.exp(-0.1))
+    assert found.epsilon == pytest.approx(plain.epsilon + 0.2, rel=1e-3)
+    assert found.bounds["RDP"] == pytest.approx(plain.bounds["RDP"] + 0.2, rel=1e-9)
+    assert found.delta == 1e-5
+
+
+@pytest.mark.parametrize("delta", [1e-5, Fraction(1, 10**5), Fraction(1, 3), "1e-12", 3e-7])
+def test_the_accounted_delta_is_below_the_promised_one(delta, monkeypatch):
+    """What rounding takes is not given back by reading it as 15 digits."""
+    real, asked = promise.total, []
+
+    def total(steps, given, **options):
+        asked.append(delta_of(given, needed=True))
+        return real(steps, given, **options)
+
+    monkeypatch.setattr(promise, "total", total)
+    promise.spent(2.0, 0.1, 10, 5, delta)
+    assert asked[0] < delta_of(delta, needed=True)
+    assert asked[0] > delta_of(delta, needed=True) * (1 - Fraction(1, 10**14))
+
+
 def test_little_to_keep_needs_the_least_noise_there_is():
     noise, cost = promise.least_noise(1e-4, 1, 3, 50, 1e-2)
     assert noise == pytest.approx(promise.LEAST_NOISE)
@@ -116,6 +150,11 @@ def test_little_to_keep_needs_the_least_noise_there_is():
 def test_promises_that_cannot_be():
     with pytest.raises(ParameterError, match="protects nobody"):
         promise.least_noise(0.1, 10, 3, 101, 1e-5)
+    for least in (Fraction(99, 10**11), "1e-350"):
+        with pytest.raises(ParameterError, match="drowns all"):
+            promise.least_noise(0.1, 10, 3, least, 1e-5)
+    with pytest.raises(ParameterError, match="less than what the proof leaves out"):
+        promise.spent(1.0, 1.0, 10, 10**9, "1e-60")
     with pytest.raises(ParameterError, match="above 1000"):
         promise.least_noise(1.0, 10**6, 3, 0.01, 1e-9)
     with pytest.raises(ParameterError, match=r"from 0\.1 to 1000"):
