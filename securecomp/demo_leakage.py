@@ -47,10 +47,10 @@ _WHY = (
     "comes out of its own gradient by divisions. So no site's gradient may be seen.",
     "Masked, it is not: what a site sends is random to whoever gets it, and only the sum over all "
     "sites opens.",
-    "The sum is no lock by itself. If few images are in it, a search finds them all. If there are "
-    "many more numbers to find than sums to know, it finds others that add up alike; what is still "
-    "nearer to the images in the sum than to others has leaked. Who knows all sites' images but "
-    "one takes them off the sum, and is back at one site's.",
+    "The sum is no lock by itself. If few images are in it, a search finds most of them. If there "
+    "are many more numbers to find than sums to know, it finds others that add up alike; what is "
+    "still nearer to the images in the sum than to others has leaked. Who knows all sites' images "
+    "but one takes them off the sum, and is back at one site's.",
     "Aggregation hides who contributed what. What the sum still says is bounded by noise "
     "(differential privacy), not by masks.",
 )
@@ -75,13 +75,22 @@ class Trial:
             self.what,
             f"{leak.rows.size:,}",
             f"{leak.members.recovered} of {len(leak.rows)}",
+            f"{leak.guess.recovered}",
             leak.members.decibel,
             leak.others.decibel,
             leak.guess.decibel,
         )
 
 
-_HEADER = ("the attacker sees", "unknowns", "images found", "decibel", "to others", "a guess")
+_HEADER = (
+    "the attacker sees",
+    "unknowns",
+    "images found",
+    "guessed",
+    "decibel",
+    "to others",
+    "a guess",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,8 @@ class Leakage:
             f"Out of the sum of all sites comes what resembles its digit, as a guess does: it is "
             f"{nearer:.1f} decibel nearer to the images in the sum than to other people's.",
             f"What the server gets of a site correlates with the site's gradient by "
-            f"{self.correlation:+.3f}; by chance alone up to {self.chance:.3f}.",
+            f"{self.correlation:+.3f}; by chance alone it is within {self.chance:.3f} of 0 in 95 "
+            "of 100 runs.",
         ]
 
     def parts(self, colours: bool, width: int = 100) -> Iterator[Any]:
@@ -211,11 +221,11 @@ class Leakage:
 _TOP = 100.0
 _GAP = 3
 _READING = (
-    "Decibel: how near the median image comes; from 20 on it is found. To others: how near what "
-    "was found comes to images that are not in the sum; the difference is the leak. A guess: the "
-    "mean of other people's images of the same digit, where searches begin. The attacker knows the "
-    f"network and all labels. Noised: epsilon {_EPSILON:g}, delta {_DELTA:g} for an image's "
-    "presence in this one step."
+    "Decibel: how near the median image comes; from 20 on it is found. Guessed: images to which "
+    "the guess is as near. To others: how near what was found comes to images that are not in the "
+    "sum; the difference is the leak. A guess: the mean of other people's images of the same "
+    "digit, where searches begin. The attacker knows the network and all labels. Noised: epsilon "
+    f"{_EPSILON:g}, delta {_DELTA:g} for an image's presence in this one step."
 )
 
 
@@ -298,11 +308,9 @@ def _attacked(images: Floats, digits: npt.NDArray[np.int64], entropy: Entropy) -
     assert view is not None  # noqa: S101  (EACH is not empty)
     first = places[places % SITES == 0]
     rest = own(np.setdiff1d(places, first))
-    trials.append(
-        searched("the same; nine sites' images are known", first, view.result.values - rest)
-    )
+    trials.append(searched("the same, nine sites known", first, view.result.values - rest))
     noised = _noised([own(places[i : i + 1]) for i in range(SITES)], entropy)
-    trials.append(searched(f"{SITES} sites, 1 image each, noised", places[:SITES], noised))
+    trials.append(searched(f"{SITES} sites, 1 each, noised", places[:SITES], noised))
     read = [_divided(network, row, aim) for row, aim in zip(rows, targets, strict=True)]
     errors = np.abs(np.array(read) - rows).max(axis=1)
     seen = view.reading("site 1")

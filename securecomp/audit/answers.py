@@ -5,6 +5,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.audit.confidences import classes_of, probabilities
 from securecomp.errors import ParameterError
 
 Floats = npt.NDArray[np.float64]
@@ -46,7 +47,7 @@ class Answers:
         Raises:
             ParameterError: A model without probabilities, or a form without its number.
         """
-        self.classes_ = classes(model)
+        self.classes_ = np.array(classes_of(model))
         if form not in FORMS:
             raise ParameterError(f"a form is one of {', '.join(FORMS)}, not {form!r}")
         if (decimals is not None) != (form == "rounded") or (k is not None) != (form == "top"):
@@ -65,7 +66,7 @@ class Answers:
         """Return what can be made of the answers, shape (n, classes); rows need not sum to 1."""
         if self.form == "labels":
             return np.asarray(self.predict(rows)[:, None] == self.classes_, np.float64)
-        scores = probabilities(self.model, rows)
+        scores = probabilities(self.model, rows, "the rows")
         if self.form == "rounded":
             return np.round(scores, self.decimals or 0)
         if self.form == "top":
@@ -82,60 +83,3 @@ class Answers:
 
 def _whole(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def classes(model: Any) -> npt.NDArray[Any]:
-    """Return a classifier's labels.
-
-    Raises:
-        ParameterError: No probabilities, not fitted, or a single class.
-    """
-    if not callable(getattr(model, "predict_proba", None)):
-        raise ParameterError(
-            f"a {type(model).__name__} has no probabilities (predict_proba); calibrate it, for "
-            "example with sklearn.calibration.CalibratedClassifierCV"
-        )
-    found = np.asarray(getattr(model, "classes_", ()))
-    if found.ndim != 1 or len(found) < 2:
-        raise ParameterError(
-            f"this {type(model).__name__} has no two classes (classes_); fit it to at least two"
-        )
-    return found
-
-
-def probabilities(model: Any, rows: Any) -> Floats:
-    """Return a model's probabilities, shape (n, classes).
-
-    Raises:
-        ParameterError: Not of this shape, or NaN, or the model does not take the rows.
-    """
-    try:
-        found = np.asarray(model.predict_proba(rows), np.float64)
-    except (TypeError, ValueError) as error:
-        reason = str(error).split("\n")[0]
-        raise ParameterError(
-            f"{type(model).__name__}: does not take these rows: {reason}"
-        ) from None
-    if found.shape != (len(rows), len(classes(model))):
-        raise ParameterError(
-            f"{type(model).__name__}: probabilities of shape {found.shape} for {len(rows)} rows "
-            f"and {len(classes(model))} classes"
-        )
-    if not np.isfinite(found).all():
-        raise ParameterError(f"{type(model).__name__}: a probability is NaN or infinite")
-    return found
-
-
-def places(model: Any, labels: npt.NDArray[Any], what: str) -> npt.NDArray[np.intp]:
-    """Return the column of each label.
-
-    Raises:
-        ParameterError: A label that is none of the model's classes.
-    """
-    same = labels[:, None] == classes(model)
-    unknown = np.flatnonzero(~same.any(axis=1))
-    if len(unknown):
-        raise ParameterError(
-            f"{what}: the label of row {unknown[0] + 1} is none of the model's classes"
-        )
-    return np.asarray(np.argmax(same, axis=1), np.intp)

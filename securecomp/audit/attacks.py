@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from securecomp.audit.bounds import Floats
-from securecomp.audit.confidences import Answers, Rows, answers, checked_rows, classes_of
+from securecomp.audit.confidences import Confidences, Rows, answers, checked_rows, classes_of
 from securecomp.audit.lots import Lots
 from securecomp.audit.rows import joined, refuse_alike
 from securecomp.audit.shadows import (
@@ -125,7 +125,7 @@ def _attack_model() -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 
 
-def _features(said: Answers) -> Floats:
+def _features(said: Confidences) -> Floats:
     logits = said.logits
     spread = special.entr(said.probabilities).sum(axis=1)
     correct = said.probabilities.argmax(axis=1) == said.truth

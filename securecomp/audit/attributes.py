@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.audit.answers import places, probabilities
+from securecomp.audit.confidences import places, probabilities
 from securecomp.audit.leak import Leak, Rate, difference, grid
+from securecomp.audit.lots import Lots
 from securecomp.audit.numbers import finite, one_each
+from securecomp.audit.rows import shaped
 from securecomp.errors import BackendUnavailableError, ParameterError
 from securecomp.statistics.analysis import Grid
 
@@ -119,7 +120,7 @@ class AttributeLeak(Leak):
             if self.leaks
             else f"members less others {gap}: a leak about members is not shown"
         ]
-        if self.others.interval()[0] > self.imputed[1].value:
+        if difference(self.others, self.imputed[1])[0] > 0:
             found.append(
                 "statistical inference: of people that it has not seen, the model shows more than "
                 "other people's data do"
@@ -153,8 +154,8 @@ def attribute_inference(
         members: The rows that it was trained on, or some of them: numbers, (n, d), or a frame
             of pandas or polars.
         member_labels: Shape (n,).
-        holdout: Rows of the same population that it has not seen. Every second one is attacked,
-            the others are the attacker's own data.
+        holdout: Rows of the same population that it has not seen. One half, by lot, is attacked,
+            the other is the attacker's own data: no person's rows should be in both.
         holdout_labels: Their labels.
         attribute: A column's number, or its name in a frame.
         known: "label": the row's true label; the attacker takes the value that makes it likeliest.
@@ -173,8 +174,9 @@ def attribute_inference(
     if holdout is None or not len(holdout):
         raise ParameterError("no holdout: without rows that the model has not seen, no leak shows")
     column = _column(members, attribute)
-    if column != _column(holdout, attribute):
-        raise ParameterError(f"members and holdout have {attribute!r} in different columns")
+    if _names(members) != _names(holdout) and _names(members) and _names(holdout):
+        raise ParameterError("members and holdout have other columns, or in another order")
+    _column(holdout, attribute)
     rows, labels = _rows(model, members, member_labels, "members")
     other, other_labels = _rows(model, holdout, holdout_labels, "holdout")
     if rows.shape[1] != other.shape[1] or rows.shape[1] < 2:
@@ -182,7 +184,8 @@ def attribute_inference(
             f"members have {rows.shape[1]} columns and the holdout {other.shape[1]}; both need the "
             "same, at least 2"
         )
-    own, own_labels = other[::2], other_labels[::2]
+    lot = Lots.of("attribute inference", other).order(len(other))
+    own, own_labels = other[lot[::2]], other_labels[lot[::2]]
     values, counts = np.unique(own[:, column], return_counts=True)
     if len(values) < 2:
         raise ParameterError(f"{attribute!r} has one value only in the holdout: nothing to infer")
@@ -196,7 +199,7 @@ def attribute_inference(
     rates = []
     for attacked, its, what in (
         (rows, labels, "members"),
-        (other[1::2], other_labels[1::2], "holdout"),
+        (other[lot[1::2]], other_labels[lot[1::2]], "holdout"),
     ):
         truth = _truth(attacked[:, column], values, f"{what}, {attribute!r}")
         imputed = np.searchsorted(values, guess(attacked, its))
@@ -210,7 +213,7 @@ def attribute_inference(
 
 
 def _column(rows: Any, attribute: str | int) -> int:
-    names = list(getattr(rows, "columns", ()))
+    names = _names(rows)
     if isinstance(attribute, str):
         if attribute not in names:
             listed = ", ".join(map(str, names)) or "the rows have no names; give its number"
@@ -221,6 +224,10 @@ def _column(rows: Any, attribute: str | int) -> int:
     if not whole or not 0 <= attribute < width:
         raise ParameterError(f"no attribute {attribute!r} in the rows, which have {width} columns")
     return int(attribute)
+
+
+def _names(rows: Any) -> list[Any]:
+    return list(getattr(rows, "columns", ()))
 
 
 def _rows(model: Any, rows: Any, labels: Any, what: str) -> tuple[Floats, Places]:
@@ -254,11 +261,7 @@ class _Asked:
     floor: float = 0.0
 
     def answer(self, rows: Floats) -> Floats:
-        if not hasattr(self.like, "columns"):
-            return probabilities(self.model, rows)
-        library = nw.from_native(self.like).implementation
-        columns = dict(zip(self.like.columns, rows.T, strict=True))
-        return probabilities(self.model, nw.from_dict(columns, backend=library).to_native())
+        return probabilities(self.model, shaped(rows, self.like), "the rows asked")
 
     def learn_errors(self, rows: Floats, labels: Places) -> None:
         """Learn how often the answers are wrong: a label with a score of 0 is not impossible."""

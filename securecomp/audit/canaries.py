@@ -1,10 +1,11 @@
 """Canaries: secrets put into training data on purpose, to see whether the model remembers them.
 
-A canary is a random text of a known format, say a number of six digits. After training, all texts
-of the format are ranked by how likely the model takes them. The exposure of a canary is the
-logarithm, to base 2, of how many times better than by chance its rank is: log2 |R| if it comes
-first, 0 if it comes last, and log2 e = 1.44 on average if the model has never seen it. An exposure
-of e or more happens by chance with probability 2^-e.
+A canary is a random text of a known format, say a number of six digits. After training, it is
+ranked among all texts of the format that were not inserted, by how likely the model takes them:
+secrets that the model remembers as well do not make it remember this one less. The exposure is the
+logarithm, to base 2, of how many times better than by chance the rank is: log2 of the number of
+texts if it comes first, 0 if it comes last, and log2 e = 1.44 on average if the model has never
+seen it. An exposure of e or more happens by chance with probability 2^-e.
 
 Where the format has too many texts to rank, some are sampled, and the tail of their scores is
 extrapolated by a skew-normal distribution.
@@ -23,8 +24,8 @@ import numpy.typing as npt
 from scipy.integrate import quad
 from scipy.stats import kstest, skewnorm
 
-from securecomp.audit.draws import below, uniforms
 from securecomp.audit.leak import Leak, Rate, grid
+from securecomp.audit.lots import Lots
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
@@ -92,13 +93,13 @@ class Space:
         """
         if not 1 <= count <= self.size:
             raise ParameterError(f"{count} secrets of a space of {self.size}")
+        lots = Lots.fresh("canaries", entropy)
         if 2 * count > self.size:  # most draws would be of secrets that are there already
             secrets = list(self.all())
-            order = np.argsort(uniforms((self.size,), entropy), kind="stable")
-            return [secrets[i] for i in order[:count]]
+            return [secrets[i] for i in lots.order(self.size)[:count]]
         found: dict[str, None] = {}
         while len(found) < count:
-            places = below(len(self.symbols), (count - len(found), self.length), entropy)
+            places = lots.below(len(self.symbols), (count - len(found), self.length))
             found |= dict.fromkeys("".join(self.symbols[i] for i in row) for row in places)
         return list(found)
 
@@ -139,16 +140,26 @@ class CanaryLeak(Leak):
     knows: ClassVar[str] = "the canaries' format; it may ask the model how likely any text is"
 
     @property
-    def most(self) -> float:
-        """The largest exposure that ranks can show, log2 |R|."""
-        return math.log2(self.space.size)
+    def inserted(self) -> list[float]:
+        """The exposures of the canaries that were inserted."""
+        counts = self.times or (1,) * len(self.exposures)
+        return [e for e, n in zip(self.exposures, counts, strict=True) if n]
 
     @property
-    def extracted(self) -> Rate:
-        """How many of the inserted canaries an attacker that goes through all texts finds first."""
-        counts = self.times or (1,) * len(self.exposures)
-        inserted = [e for e, n in zip(self.exposures, counts, strict=True) if n] or [0.0]
-        return Rate(sum(e >= self.most - 1e-9 for e in inserted), len(inserted))
+    def most(self) -> float:
+        """The largest exposure that ranks can show: log2 of the texts that one is ranked among."""
+        return math.log2(self.space.size - max(0, len(self.inserted) - 1))
+
+    @property
+    def extracted(self) -> Rate | None:
+        """How many inserted canaries are likelier than every text that was not inserted.
+
+        An attacker that goes through all texts finds these before any other. None if there is none,
+        or if not all texts were ranked.
+        """
+        if self.method != "rank" or not self.inserted:
+            return None
+        return Rate(sum(e >= self.most - 1e-9 for e in self.inserted), len(self.inserted))
 
     @property
     def title(self) -> str:
@@ -157,14 +168,14 @@ class CanaryLeak(Leak):
 
     def grids(self) -> list[Grid]:
         """Return the tables that people read."""
-        inserted = [n > 0 for n in self.times] or [True] * len(self.exposures)
-        mean = np.mean(self.exposures, where=inserted) if any(inserted) else math.nan
         whole = [
-            ("mean exposure of the inserted, bits", f"{mean:.2f}"),
             ("of a secret never seen", f"{BY_CHANCE:.2f}"),
-            ("largest possible", f"{self.most:.2f}"),
+            ("largest that a rank shows", f"{self.most:.2f}"),
         ]
-        if self.method == "rank":
+        if self.inserted:
+            mean = f"{np.mean(self.inserted):.2f}"
+            whole.insert(0, ("mean exposure of the inserted, bits", mean))
+        if self.extracted is not None:
             whole.append(("inserted secrets extracted", str(self.extracted)))
         tables = [grid("", ("", "found"), whole)]
         if self.times:
@@ -191,7 +202,7 @@ class CanaryLeak(Leak):
             "times": list(self.times),
             "baseline": BY_CHANCE,
             "most": self.most,
-            "extracted": self.extracted.facts() if self.method == "rank" else None,
+            "extracted": None if self.extracted is None else self.extracted.facts(),
             "ranked": self.ranked,
             "misfit": self.misfit,
         }
@@ -224,34 +235,43 @@ def canary_exposure(
     Args:
         score: Log-perplexities of texts under the trained model, lower being likelier.
         space: Where the canaries were drawn from, uniformly: `Space.draw`.
-        canaries: The secrets, without the format.
+        canaries: The secrets, without the format, each once.
         times: How often each was inserted; 0 for one that was not, to compare with.
         method: "rank" scores every text of the space, at most a million; "sample" some.
         samples: How many, for "sample", at least 100.
         entropy: Source of the samples.
 
     Raises:
-        ParameterError: No canaries, secrets of another form, a space too large to rank, scores
-            that are not finite or all equal.
+        ParameterError: No canaries, one that is there twice, nothing beside them, secrets of
+            another form, a space too large to rank, scores that are not finite or all equal.
     """
     if isinstance(canaries, str):
         raise ParameterError("canaries are several secrets, not one text")
-    if any(isinstance(n, bool) or n != int(n) or n < 0 for n in times):
+    canaries, times = list(canaries), list(times)
+    whole = (isinstance(n, int | np.integer) and not isinstance(n, bool) for n in times)
+    if not all(whole) or min(times, default=0) < 0:
         raise ParameterError("times are whole numbers from 0 on")
     if not canaries or (times and len(times) != len(canaries)):
         raise ParameterError(f"{len(canaries)} canaries and {len(times)} counts do not go together")
+    if len(set(canaries)) < len(canaries):
+        raise ParameterError("a canary is there twice; say in times how often it was inserted")
     own = _scores(score, [space.text(secret) for secret in canaries])
+    inserted = {c for c, n in zip(canaries, times or (1,) * len(canaries), strict=True) if n}
+    if len(inserted) == space.size:
+        raise ParameterError("all texts of the space were inserted: none is left to rank among")
     if method == "rank":
-        rest = _scores(score, [space.text(secret) for secret in space.all()])
+        rest = _scores(score, [space.text(s) for s in space.all() if s not in inserted])
         # Of equal scores the worst rank: a model that knows nothing must not seem to remember.
-        ranks = np.searchsorted(np.sort(rest), own, side="right")
-        exposures = math.log2(space.size) - np.log2(np.maximum(ranks, 1))
+        before = np.searchsorted(np.sort(rest), own, side="right")
+        itself = np.array([canary in inserted for canary in canaries])  # else it is in the rest
+        exposures = np.log2(len(rest) + itself) - np.log2(before + itself)
         misfit = None
     elif method == "sample":
         if samples < _LEAST_SAMPLED:
             raise ParameterError(f"samples: at least {_LEAST_SAMPLED}, not {samples}")
         count = min(samples, space.size)
-        rest = _scores(score, [space.text(secret) for secret in space.draw(count, entropy)])
+        drawn = [s for s in space.draw(count, entropy) if s not in inserted]
+        rest = _scores(score, [space.text(s) for s in drawn])
         if rest.min() == rest.max():
             raise ParameterError("the model takes all sampled texts for equally likely")
         curve = skewnorm(*skewnorm.fit(rest))

@@ -21,6 +21,9 @@ _WIDTHS = 3
 _FEWEST = 4
 """So many intervals has a column at least, where they are the widest."""
 
+_NARROWEST = 1e-290
+"""The widths of narrower columns would be no ordinary floats."""
+
 _CODES = 10
 """Text of one length is taken for codes, whose first letters say most, if it has so many values."""
 
@@ -111,7 +114,7 @@ def _grouped(labels: list[Any]) -> Codes:
 
 def _intervals(numbers: npt.NDArray[np.float64]) -> list[tuple[str, Codes]]:
     span = float(numbers.max()) - float(numbers.min())
-    if not 0 < span < math.inf:
+    if not _NARROWEST < span < math.inf:
         return []
     widths: list[float] = []
     power = math.floor(math.log10(span / _FEWEST))

@@ -3,7 +3,6 @@
 For any object like scikit-learn's classifiers: with `predict_proba` and `classes_`.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ _ROUNDED = 1e-6
 """All of a row's probabilities add up to 1 within this, in single precision too."""
 
 
-class Answers(NamedTuple):
+class Confidences(NamedTuple):
     """What a model says of rows whose labels are known.
 
     Attributes:
@@ -100,7 +99,7 @@ def classes_of(model: Any) -> list[Any]:
     return found
 
 
-def answers(model: Any, rows: Rows, name: str) -> Answers:
+def answers(model: Any, rows: Rows, name: str) -> Confidences:
     """Ask a model about rows.
 
     Args:
@@ -112,27 +111,42 @@ def answers(model: Any, rows: Rows, name: str) -> Answers:
         ParameterError: Not a classifier with probabilities, no rows, as many labels as rows are
             not there, a label that the model does not know, or what it says are no probabilities.
     """
-    classes = classes_of(model)
     x, y = checked_rows(rows, name)
-    truth = _places(classes, y, name)
+    truth = places(model, y, name)
+    return Confidences(probabilities(model, x, name), truth)
+
+
+def probabilities(model: Any, x: Any, name: str) -> Floats:
+    """Ask a model about rows, shape (n, d).
+
+    Returns:
+        Probabilities of all classes, shape (n, K); what is rounded need not add up to 1.
+
+    Raises:
+        ParameterError: Not a classifier with probabilities, it does not take the rows, or what it
+            says are no probabilities.
+    """
+    classes = classes_of(model)
     try:
         said = np.asarray(model.predict_proba(x), np.float64)
     except (ValueError, TypeError) as error:
-        # Quoted, or in brackets, may be a cell.
-        reason = re.sub(r"'.*'|\".*\"|\[.*\]", "...", str(error).split("\n")[0])
-        raise ParameterError(f"{name}: the model does not take these rows: {reason}") from None
-    if said.shape != (len(y), len(classes)):
+        # What the model says may quote a value of a row.
         raise ParameterError(
-            f"the model gives probabilities of shape {said.shape} for {len(y):,} rows and "
+            f"{name}: the model does not take these rows ({type(error).__name__}); they need the "
+            "columns, and the kinds of values, that it was fitted to"
+        ) from None
+    if said.shape != (len(x), len(classes)):
+        raise ParameterError(
+            f"the model gives probabilities of shape {said.shape} for {len(x):,} rows and "
             f"{len(classes)} classes"
         )
-    good = ((said >= 0) & (said <= 1)).all(axis=1)  # what is rounded need not add up to 1
+    good = ((said >= 0) & (said <= 1)).all(axis=1)
     if not good.all():
         raise ParameterError(
             f"{name}: what the model says of row {int((~good).argmax()) + 1} are no probabilities, "
             "which are from 0 to 1"
         )
-    return Answers(said, truth)
+    return said
 
 
 def checked_rows(rows: Rows, name: str) -> tuple[Any, Labels]:
@@ -154,15 +168,20 @@ def checked_rows(rows: Rows, name: str) -> tuple[Any, Labels]:
     return x, y
 
 
-def _places(classes: list[Any], y: Labels, name: str) -> npt.NDArray[np.intp]:
+def places(model: Any, y: Labels, name: str) -> npt.NDArray[np.intp]:
+    """Return the column of each label.
+
+    Raises:
+        ParameterError: As `classes_of`, or a label that the model does not know.
+    """
+    classes = classes_of(model)
     known = {label: place for place, label in enumerate(classes)}
-    found = [known.get(label, -1) for label in y.tolist()]
-    places = np.array(found, np.intp)
-    if (places < 0).any():
-        many = int((places < 0).sum())
+    found = np.array([known.get(label, -1) for label in y.tolist()], np.intp)
+    if (found < 0).any():
+        many = int((found < 0).sum())
         raise ParameterError(
-            f"{name}: the label of row {int((places < 0).argmax()) + 1} is none of the model's "
+            f"{name}: the label of row {int((found < 0).argmax()) + 1} is none of the model's "
             f"{len(classes)} classes (so of {many:,} of {len(y):,} rows); is it the right column, "
             "and are numbers numbers?"
         )
-    return places
+    return found

@@ -6,6 +6,7 @@ k-anonymity" (TKDD 1(1), 2007), definitions 3.1, 4.1 and 4.2; Li, Li, Venkatasub
 """
 
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Real
 
 import numpy as np
@@ -28,8 +29,9 @@ class Diversity:
             r are the counts of values from the most frequent on: the groups are (c, l)-diverse
             for every c above it.
         closeness: The largest distance of a group's distribution from that of all: t-closeness.
-        ordered: Whether the distance knows an order (numbers), or takes all values as equally far.
-        given_away: People in a group of at least two in which all values are the same.
+        ordered: Whether the distance knows an order (of more than two numbers), or takes all values
+            as equally far.
+        given_away: People in a group of at least two in which all have a value in common.
         missing: Rows whose cell is empty.
     """
 
@@ -54,7 +56,7 @@ def diversity(groups: Groups, column: Coded) -> Diversity:
         one[keys] = values
         values = one
     cells, counts = np.unique(values, return_counts=True)
-    ordered = all(isinstance(v, Real) and not isinstance(v, bool) for v in column.values)
+    ordered = len(column.values) > 2 and all(isinstance(v, Real | Decimal) for v in column.values)
     missing = int(np.count_nonzero(~there))
     if not len(cells):
         return Diversity(column.name, 0, 0.0, (), 0.0, ordered, 0, missing)
@@ -66,7 +68,9 @@ def diversity(groups: Groups, column: Coded) -> Diversity:
     share = counts / totals[of]
     entropies = np.add.reduceat(-share * np.log(share), starts)
     distinct = int(kinds.min())
-    same = group[starts][kinds == 1]
+    pairs = np.unique(groups.of_row[there] * groups.people + groups.person[there])
+    having = np.bincount(pairs // groups.people, minlength=len(groups.sizes))
+    same = group[counts == having[group]]
     alike = np.zeros(len(groups.sizes), bool)
     alike[same] = groups.sizes[same] > 1
     found = np.zeros(groups.people, bool)
@@ -114,8 +118,8 @@ def _closeness(
 ) -> float:
     """Return the largest earth mover's distance of a group from all."""
     if numbers is not None:
-        rank = np.argsort(np.argsort(np.array([float(v) for v in numbers.values])))
-        value = rank[value]
+        rising = sorted(range(len(numbers.values)), key=numbers.values.__getitem__)
+        value = np.argsort(rising)[value]
         order = np.lexsort((value, of))
         value, counts, share = value[order], counts[order], share[order]
     overall = np.bincount(value, counts)
@@ -123,8 +127,6 @@ def _closeness(
     if numbers is None:
         return float(np.add.reduceat(np.maximum(share - overall[value], 0), starts).max())
     size = len(overall)
-    if size == 1:
-        return 0.0
     # The sum over values of |P - Q|, both cumulated. P is constant from one value of a group to
     # its next, and Q rises: on each stretch, Q is below P until it passes it.
     high = np.cumsum(overall)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from securecomp.statistics.reading import comparable, is_missing
+from securecomp.statistics.reading import comparable
 from securecomp.statistics.tables import Table
 
 Codes = npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ class Coded:
         encoded = table.distinct(column)
         known, values = _numbered(encoded.dictionary)
         codes = encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)
-        return cls(column, known[codes], tuple(values))
+        return cls(str(column), known[codes], tuple(values))
 
     def empty(self) -> int:
         """Return the number of empty cells."""
@@ -58,21 +58,33 @@ class Coded:
 
 def _numbered(cells: Any) -> tuple[Codes, list[Any]]:
     """Return the code of each distinct cell, 0 at the end for null, and the values."""
-    known = np.zeros(len(cells) + 1, np.int64)
+    known = np.arange(1, len(cells) + 2)
+    known[-1] = 0
     if pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
         numbers = cells.to_numpy(zero_copy_only=False)
         there = numbers == numbers  # not NaN
-        if np.count_nonzero(numbers == 0) < 2:  # there is a minus zero, too
-            known[:-1][there] = np.arange(1, np.count_nonzero(there) + 1)
-            return known, numbers[there].tolist()
-    listed = cells.to_pylist()
-    texts = any(isinstance(cell, str) for cell in listed)
-    places: dict[Any, int] = {}
-    for place, cell in enumerate(listed):
-        alike = comparable(cell) if texts else cell
-        if not is_missing(cell) and alike is not None:
-            known[place] = places.setdefault(alike, len(places)) + 1
-    return known, list(places)
+        values, places = np.unique(numbers[there], return_inverse=True)  # minus zero is zero
+        known[:-1] = 0
+        known[:-1][there] = places + 1
+        return known, values.tolist()
+    if not _is_text(cells.type):
+        # Distinct as they are. Python has no times as fine as some, and no dates as far.
+        try:
+            return known, cells.to_pylist()
+        except (OverflowError, ValueError):
+            return known, list(cells)
+    places_of: dict[Any, int] = {}
+    for place, cell in enumerate(cells.to_pylist()):
+        alike = comparable(cell)
+        known[place] = 0 if alike is None else places_of.setdefault(alike, len(places_of)) + 1
+    return known, list(places_of)
+
+
+def _is_text(kind: Any) -> bool:
+    return any(
+        test(kind)
+        for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    )
 
 
 def dense(keys: Codes) -> tuple[Codes, int]:
@@ -191,11 +203,10 @@ class Groups:
         return met
 
     def together(self) -> int:
-        """Return how many people no other has the same combinations as, all rows of each known."""
-        group, person = np.divmod(self.pairs, max(1, self.people))
-        order = np.lexsort((group, person))
-        ends = np.cumsum(np.bincount(person, minlength=self.people)).tolist()
-        data = group[order].tobytes()
+        """Return how many people no other has the same rows as, all rows of each known."""
+        order = np.lexsort((self.of_row, self.person))
+        ends = np.cumsum(np.bincount(self.person, minlength=self.people)).tolist()
+        data = self.of_row[order].astype(np.int64).tobytes()
         seen: dict[bytes, int] = {}
         start = 0
         for end in ends:

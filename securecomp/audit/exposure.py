@@ -35,8 +35,8 @@ class Exposure(Exhibit):
         reach: Size to how many people have it as the size of their smallest group.
         alone_certainly: People alone even where an empty cell may be anything; None where there
             were too many sets of empty columns to tell.
-        alone_by_all_rows: People whom nobody has the same combinations as, for an attacker who
-            knows all of their rows; None if each has one row.
+        alone_by_all_rows: People whom nobody has the same rows as, each as often, for an attacker
+            who knows all of theirs; None if each has one row.
         rows_alone: Numbers of the rows of people who are alone by them, from 1, increasing.
         columns_needed: Of these rows' people, how many columns suffice; 0 if `largest` do not.
         empty: Empty cells of the quasi-identifiers.
@@ -173,8 +173,8 @@ class Exposure(Exhibit):
         if p is not None:
             rows += [
                 ("population", f"{p.size:,}"),
-                ("journalist (has a register of it): highest", _percent(p.journalist_highest)),
-                ("journalist: mean, estimated", _percent(p.journalist_mean)),
+                ("journalist (has a register): mean, estimated", _percent(p.journalist_mean)),
+                ("journalist: mean of the smallest groups", _percent(p.journalist_smallest)),
                 ("a match with somebody alone is right (DIS)", _percent(p.match)),
                 ("of the alone, alone in the population (Zayatz)", _percent(p.zayatz)),
                 ("of the alone, alone in the population (Pitman)", _percent(p.pitman)),
@@ -326,6 +326,11 @@ def _words(found: Exposure) -> list[str]:
             words.append(
                 f"{d.column}: {d.given_away:,} {found.noun} are in groups of several in which all "
                 "have the same value: they need not be found to be known"
+            )
+        if d.ordered and d.closeness > 0:
+            words.append(
+                f"{d.column}: t takes near numbers for nearly the same; if they are codes, give "
+                "them as text"
             )
         if d.missing:
             words.append(f"{d.column}: {d.missing:,} rows without a value are left out of its line")

@@ -34,8 +34,12 @@ _ZERO = 2.0**-960  # what is below has lost digits to the end of the doubles
 _TOLERANCE = 1e-6  # of float32 gradients the parts that belong together differ by 1e-7
 
 _ZERO_GRADIENT = (
-    "the gradient is zero: the row's residual is, so the model fits it, and nothing of it can be "
-    "recovered"
+    "the gradient is zero: the row's residual is, as the model fits it, or the row is and there is "
+    "no intercept; nothing of it can be recovered"
+)
+_NO_SINGLE = (
+    "no single row has this gradient ({:.1%} of it is left over): it is of several rows, or "
+    "noised; take off the known rows' gradients, or search with `matching`"
 )
 
 
@@ -45,7 +49,8 @@ class Record:
 
     Attributes:
         row: Shape (d,): the row itself, or its direction, of length 1.
-        exact: Whether `row` is the row; otherwise it is the row up to its length.
+        exact: Whether `row` is the row, if the gradient is one row's: with two classes nothing
+            shows whether it is. Otherwise it is the row up to its length.
         signed: Whether the direction's sign is known.
         label: The class's number, if the loss tells it; of a row that is fitted to the last digit
             it may not.
@@ -83,9 +88,11 @@ def recover(
     by_weights = finite(weights, "the gradient by the weights", 2, widen=True)
     classes = len(by_weights)
     loss = _chosen(loss, classes)
-    if label is not None and not 0 <= label < max(classes, 2):
+    whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
+    if label is not None and not (whole and 0 <= label < max(classes, 2)):
         raise ParameterError(f"the label is a class's number below {max(classes, 2)}, not {label}")
-    if np.abs(by_weights).max() < _ZERO and intercept is None:
+    silent = np.abs(by_weights).max() < _ZERO
+    if silent and intercept is None:
         raise ParameterError(_ZERO_GRADIENT)
     if intercept is None:
         return _direction(by_weights, loss, label, tolerance)
@@ -94,7 +101,7 @@ def recover(
         raise ParameterError(f"{len(residual)} intercepts for {classes} rows of weights")
     largest = np.abs(residual).max()
     if largest < _ZERO:
-        raise ParameterError(_ZERO_GRADIENT)
+        raise ParameterError(_ZERO_GRADIENT if silent else _NO_SINGLE.format(1.0))
     scaled = residual / largest  # squares of small residuals would vanish
     row = scaled @ (by_weights / largest) / (scaled @ scaled)
     _check_single(by_weights / largest, np.outer(scaled, row), tolerance)
@@ -143,13 +150,11 @@ def _softmax_sign(residual: Floats) -> float:
 
 
 def _check_single(gradient: Floats, explained: Floats, tolerance: float) -> None:
-    size = float(np.linalg.norm(gradient))  # 0 of a row of zeros
-    rest = float(np.linalg.norm(gradient - explained)) / (size or 1.0)
-    if rest > tolerance:
-        raise ParameterError(
-            f"no single row has this gradient ({rest:.1%} of it is left over): it is of several "
-            "rows, or noised; take off the known rows' gradients, or search with `matching`"
-        )
+    largest = float(np.abs(gradient).max()) or 1.0  # 0 of a row of zeros
+    size = float(np.linalg.norm(gradient / largest)) or 1.0
+    rest = float(np.linalg.norm((gradient - explained) / largest)) / size
+    if not rest <= tolerance:
+        raise ParameterError(_NO_SINGLE.format(rest))
 
 
 def _label(residual: Floats, loss: Name) -> int | None:

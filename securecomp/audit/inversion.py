@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from securecomp.audit.answers import classes, places, probabilities
+from securecomp.audit.confidences import classes_of, places, probabilities
 from securecomp.audit.leak import Leak, Rate, grid
 from securecomp.audit.numbers import finite, one_each
+from securecomp.audit.rows import shaped
 from securecomp.errors import ParameterError
 from securecomp.statistics.analysis import Grid
 
@@ -51,6 +52,7 @@ def invert(
     reach: float = 0.05,
     pull: float = 1.0,
     steps: int = 30,
+    like: Any = None,
 ) -> Representative:
     """Search for the row of which a model is surest that it is of a class.
 
@@ -66,6 +68,7 @@ def invert(
         pull: How strongly the row is drawn to the start: what the square of the distance counts,
             in shares of `high - low`, against minus the score's logarithm.
         steps: Most steps of the search; each asks some 2 d rows.
+        like: A data frame with the columns that the model takes; by default it takes arrays.
 
     Raises:
         ParameterError: A model without probabilities, a label that it has not, NaN, bad bounds.
@@ -85,7 +88,8 @@ def invert(
         beginnings = np.clip(row - reach * width * np.eye(len(row)), low, high)
         rows = np.vstack([row, ends, beginnings])
         asked += len(rows)
-        scores = np.maximum(probabilities(model, rows)[:, place], _SMALLEST)
+        said = probabilities(model, shaped(rows, like), "the rows asked")
+        scores = np.maximum(said[:, place], _SMALLEST)
         here, (up, down) = -np.log(scores[0]), np.split(-np.log(scores[1:]), 2)
         spans = np.diagonal(ends) - np.diagonal(beginnings)
         off = (row - begin) / width
@@ -101,7 +105,9 @@ def invert(
         options={"maxiter": steps},
     )
     row = np.asarray(found.x, np.float64)
-    return Representative(row, float(probabilities(model, row[None])[0, place]), asked)
+    return Representative(
+        row, float(probabilities(model, shaped(row[None], like), "the row found")[0, place]), asked
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -172,7 +178,7 @@ class InversionLeak(Leak):
 
 def model_inversion(
     model: Any,
-    rows: npt.ArrayLike,
+    rows: Any,
     labels: npt.ArrayLike,
     *,
     start: npt.ArrayLike | None = None,
@@ -186,7 +192,8 @@ def model_inversion(
 
     Args:
         model: As for `invert`.
-        rows: The owner's rows, for comparison; the attacker does not see them. Shape (n, d).
+        rows: The owner's rows, for comparison; the attacker does not see them. Numbers, shape
+            (n, d), or a frame of pandas or polars.
         labels: Their labels; each class of the model must be among them.
         start: As for `invert`; by default the mean of all rows, which is then known.
         low: As for `invert`.
@@ -200,7 +207,7 @@ def model_inversion(
     """
     data = finite(rows, "rows", 2)
     at = places(model, one_each(labels, len(data), "rows"), "rows")
-    every = classes(model)
+    every = classes_of(model)
     missing = sorted(set(range(len(every))) - set(at.tolist()))
     if missing:
         raise ParameterError(f"no row is of class {every[missing[0]]!r}; nothing to compare with")
@@ -209,7 +216,9 @@ def model_inversion(
         raise ParameterError(f"the start has {len(begin)} numbers, rows have {data.shape[1]}")
     means = np.array([data[at == place].mean(axis=0) for place in range(len(every))]) - begin
     found = tuple(
-        invert(model, label, begin, low=low, high=high, reach=reach, pull=pull, steps=steps)
+        invert(
+            model, label, begin, low=low, high=high, reach=reach, pull=pull, steps=steps, like=rows
+        )
         for label in every
     )
     alike = np.array([_correlations(one.row - begin, means) for one in found])
@@ -217,7 +226,7 @@ def model_inversion(
     hits = sum(row[i] == row.max() and row[i] > 0 for i, row in enumerate(alike))
     return InversionLeak(
         found=found,
-        labels=tuple(every.tolist()),
+        labels=tuple(every),
         resemblance=tuple(np.diagonal(alike).tolist()),
         hits=Rate(int(hits), len(every)),
     )

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from scipy.stats import binomtest
-
+from securecomp.audit.bounds import share_high, share_low
 from securecomp.errors import ParameterError
 from securecomp.statistics.analysis import Exhibit, Grid
 
@@ -38,8 +37,8 @@ class Rate:
 
         Trials must be independent of each other: rows of one patient are not.
         """
-        found = binomtest(self.hits, self.trials).proportion_ci(level, method="exact")
-        return float(found.low), float(found.high)
+        each = (1 - level) / 2
+        return share_low(self.hits, self.trials, each), share_high(self.hits, self.trials, each)
 
     def facts(self) -> dict[str, Any]:
         """Return plain values."""

@@ -1,10 +1,11 @@
-"""Lots: orders, halves and seeds, drawn from a source of randomness, or from the data themselves.
+"""Lots: numbers, orders and seeds, drawn from a source of randomness, or from the data themselves.
 
 A lot that is drawn from the data cannot be drawn again until it pleases: the same data give the
 same. It is as good as a fresh one as long as SHA-256 and AES-256 look random.
 """
 
 import hashlib
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 
+Floats = npt.NDArray[np.float64]
 Order = npt.NDArray[np.intp]
 
 
@@ -45,6 +47,16 @@ class Lots:
     def order(self, count: int) -> Order:
         """Return the numbers from 0 to count - 1 in random order."""
         return np.argsort(self.words(count), kind="stable")
+
+    def uniforms(self, shape: tuple[int, ...]) -> Floats:
+        """Return numbers from 0 to below 1, multiples of 2^-53."""
+        words = self.words(math.prod(shape)) >> np.uint64(11)
+        return np.asarray(words * 2.0**-53, np.float64).reshape(shape)
+
+    def below(self, limit: int, shape: tuple[int, ...]) -> Order:
+        """Return integers from 0 to below `limit`, at most 2^32: equally likely to within 2^-32."""
+        words = self.words(math.prod(shape)) % np.uint64(limit)
+        return words.astype(np.intp).reshape(shape)
 
     def seed(self) -> int:
         """Return a number below 2^32, as scikit-learn's `random_state` takes it."""

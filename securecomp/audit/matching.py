@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment, minimize
 
-from securecomp.audit.draws import uniforms
 from securecomp.audit.leak import Leak, grid
+from securecomp.audit.lots import Lots
 from securecomp.audit.network import Differentiable
 from securecomp.audit.numbers import finite
 from securecomp.audit.similarity import psnr, ssim
@@ -113,9 +113,9 @@ def match(
         far, slope = between(model.gradient(rows, aims), seen)
         return far, model.pull(rows, aims, slope).reshape(-1)
 
-    best = None
+    best, lots = None, Lots.fresh("matching", entropy)
     for _ in range(restarts):
-        start = low + (high - low) * uniforms(shape, entropy)
+        start = low + (high - low) * lots.uniforms(shape)
         if begin is not None:  # rows that begin as equals would stay so
             start = begin + _APART * (start - begin)
         found = minimize(
@@ -329,5 +329,5 @@ def gradient_matching(
         parameters=model.parameters,
         members=Nearness.of(ordered, true),
         others=Nearness.of(paired(found.rows, beside), beside),
-        guess=Nearness.of(guesses, true),
+        guess=Nearness.of(paired(guesses, true), true),
     )

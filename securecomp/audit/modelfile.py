@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from securecomp.audit.equivalence import joined
 from securecomp.ckks.inputs import numbers
 from securecomp.ckks.model import Label, LogisticModel, labels, probabilities, winners
 from securecomp.errors import ParameterError, RangeError, brief
@@ -126,37 +124,6 @@ def rows(
     except (ParameterError, RangeError) as error:
         raise type(error)(f"{path}: {error}") from None
     return features, _labels(table, label, model.classes)
-
-
-def overlap(members: Rows, holdout: Rows) -> npt.NDArray[np.int64]:
-    """Find rows of a holdout that are members: equal in all features and the label.
-
-    Returns:
-        Pairs of row numbers, from 1, shape (m, 2): for each row of the holdout that is equal to
-        members, the first of these and the row; in the holdout's order.
-
-    Raises:
-        ParameterError: Another number of features.
-    """
-    (inside, marks), (outside, others) = members, holdout
-    if inside.shape[1:] != outside.shape[1:]:
-        raise ParameterError(
-            f"members have {inside.shape[1:]} features and the holdout {outside.shape[1:]}"
-        )
-    known: dict[Any, int] = {}
-    told = [known.setdefault(mark, len(known)) for mark in (*marks.tolist(), *others.tolist())]
-    parts = [np.array(told, np.int64)]
-    for column in np.concatenate([inside, outside]).T:
-        # Minus zero is zero; what is equal has the same bits then.
-        encoded = pa.array(column + 0.0).dictionary_encode()
-        parts.append(encoded.indices.to_numpy().astype(np.int64))
-    keys, count = joined(parts)
-    size = len(inside)
-    first = np.full(count, -1, np.int64)
-    first[keys[:size][::-1]] = np.arange(size)[::-1]
-    found = first[keys[size:]]
-    again = np.flatnonzero(found >= 0)
-    return np.column_stack([found[again], again]) + 1
 
 
 def _finite(array: Floats, features: Sequence[str]) -> Floats:

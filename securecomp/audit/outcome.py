@@ -8,7 +8,7 @@ import numpy as np
 
 from securecomp.audit.bounds import converted, from_counts
 from securecomp.audit.claims import ASSUMED, Claim, Verdict, above, below, check_units
-from securecomp.audit.confidences import Answers
+from securecomp.audit.confidences import Confidences
 from securecomp.audit.guesses import Chosen, Evidence, evidence
 from securecomp.audit.roc import Columns, Detection, Estimate, Roc, rows_needed
 from securecomp.audit.trials import Trials
@@ -38,7 +38,7 @@ class Fit:
     loss: tuple[float, float]
 
     @classmethod
-    def of(cls, members: Answers, holdout: Answers) -> "Fit":
+    def of(cls, members: Confidences, holdout: Confidences) -> "Fit":
         """Return the fit that answers show."""
         return cls(
             (members.accuracy, holdout.accuracy),

@@ -33,7 +33,8 @@ class Population:
         journalist_mean: The probability that a match of a person in the sample with a register of
             the population is right, 1/F for a group of F there, averaged over people; by the same
             model, which gives every group of a size in the sample the same risk.
-        journalist_highest: The same for the people whose group is smallest.
+        journalist_smallest: The same for the people whose group is smallest. One of them may be
+            alone in the population, and be found for certain.
 
     The last three are None where everybody in the sample is alone: the model has no answer then,
     and the prosecutor's risk is all that is known.
@@ -45,7 +46,7 @@ class Population:
     zayatz: float | None
     pitman: float | None
     journalist_mean: float | None
-    journalist_highest: float | None
+    journalist_smallest: float | None
 
 
 def size_of(people: int, population: int | None, fraction: float | None) -> int | None:
@@ -116,7 +117,7 @@ def estimate(
         found,
         pitman=pitman(model or (0.0, 0.0), total, whole) if alone else None,
         journalist_mean=float(risk @ people / len(smallest)),
-        journalist_highest=float(risk.max()),
+        journalist_smallest=float(risk.max()),
     )
 
 
@@ -203,23 +204,29 @@ def right_match(
     E[1/F] = q / f 2F1(1 + alpha, 1; f + 1; 1 - q), 1 / q = 1 + (N - n) / (n + theta). With both
     parameters 0 it is the negative binomial model of Benedetti & Franconi (1998).
     """
-    from scipy import special
-
     alpha, theta = model
-    rest = population - sample
-    q = 1 / (1 + rest / (sample + theta)) if rest else 1.0
-    small = np.minimum(size, _ACCURATE)
-    series = special.hyp2f1(1 + alpha, 1, small + 1, 1 - q)
+    if population == sample:
+        return 1.0 / size
+    span = math.log1p((population - sample) / (sample + theta))  # -log q
+    # With s = (exp(span x) - 1) / (exp(span) - 1) for x from 0 to 1, E[1/F] is the integral of
+    # span / (exp(span) - 1) s^(f - 1) exp(alpha span (1 - x)): smooth, so that few points do.
+    x, weight = np.polynomial.legendre.leggauss(_POINTS)
+    x, weight = (x + 1) / 2, weight / 2
+    share = np.expm1(span * x) / math.expm1(span)
+    weight = weight * span / math.expm1(span) * np.exp(alpha * span * (1 - x))
+    small = np.minimum(size, _SMOOTH)
+    smooth = share ** (small[:, None] - 1.0) @ weight
     # Of large groups the terms fall so fast that few of them are a float's all.
     term, terms = np.ones(len(size)), np.ones(len(size))
     for k in range(60):
-        term = term * ((k + 1 + alpha) / (size + k + 1)) * (1 - q)
+        term = term * ((k + 1 + alpha) / (size + k + 1)) * -math.expm1(-span)
         terms += term
-    return np.asarray(q / size * np.where(size > _ACCURATE, terms, series))
+    return np.asarray(np.where(size > _SMOOTH, math.exp(-span) / size * terms, smooth))
 
 
-_ACCURATE = 20
-"""For larger groups scipy's hypergeometric function is not to be relied on."""
+_POINTS = 200
+_SMOOTH = 20
+"""For larger groups the integral would need more points."""
 
 
 def _log_ratio(x: float, step: float) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 
 from securecomp.audit.confidences import Rows
 from securecomp.errors import ParameterError
@@ -33,6 +34,21 @@ def joined(first: Any, second: Any) -> Any:
     except Exception as error:  # each library of data frames has its own
         reason = str(error).split("\n")[0]
         raise ParameterError(f"rows that do not go together: {reason}") from None
+
+
+def shaped(numbers: npt.NDArray[np.float64], like: Any) -> Any:
+    """Return rows of numbers as a data frame with another's columns; as they are if it is none.
+
+    Raises:
+        ParameterError: Two columns have one name.
+    """
+    if not _is_frame(like):
+        return numbers
+    if len(set(like.columns)) < len(like.columns):
+        raise ParameterError("two columns of the rows have one name; rename one")
+    frame = nw.from_native(like, eager_only=True)
+    columns = dict(zip(frame.columns, numbers.T, strict=True))
+    return nw.from_dict(columns, backend=frame.implementation).to_native()
 
 
 def taken(rows: Any, places: Any) -> Any:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 
-from securecomp.audit.equivalence import Flags, Groups
+from securecomp.audit.equivalence import Groups
 from securecomp.errors import ParameterError
 
 MOST_SETS = 5000
@@ -104,16 +105,17 @@ def smallest_sets(
     lone = np.flatnonzero(groups.lone >= 0)  # nobody else is alone by fewer columns
     needed = np.zeros(groups.people, np.int64)
     found: list[Smallest] = []
-    before: dict[tuple[int, ...], Flags] = {}
+    # A bit for each lone group: there may be thousands of sets, and millions of groups.
+    before: dict[tuple[int, ...], npt.NDArray[np.uint8]] = {}
     done = 0
     for size in range(1, largest + 1):
-        now: dict[tuple[int, ...], Flags] = {}
+        now: dict[tuple[int, ...], npt.NDArray[np.uint8]] = {}
         for chosen in combinations(range(len(names)), size):
             alone = groups.alone([groups.codes[i] for i in chosen])
             minimal = alone[lone]
             for smaller in combinations(chosen, size - 1):
                 if smaller in before:
-                    minimal &= ~before[smaller]
+                    minimal &= ~np.unpackbits(before[smaller], count=len(lone)).view(bool)
             if minimal.any():
                 there = np.zeros_like(alone)
                 there[lone] = minimal
@@ -121,8 +123,8 @@ def smallest_sets(
                 needed[people[needed[people] == 0]] = size
                 columns = tuple(names[i] for i in chosen)
                 found.append(Smallest(columns, groups.count(alone), groups.count(there)))
-            if alone[lone].any():
-                now[chosen] = alone[lone]
+            if size < largest and alone[lone].any():
+                now[chosen] = np.packbits(alone[lone])
             done += 1
             report(done, total)
         before = now

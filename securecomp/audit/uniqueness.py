@@ -76,8 +76,8 @@ def uniqueness(
     sets, needed = smallest_sets(groups, largest, report)
     alone = groups.lone >= 0
     return Exposure(
-        quasi=tuple(names),
-        identifier=identifier,
+        quasi=tuple(column.name for column in groups.columns),
+        identifier=None if identifier is None else str(identifier),
         rows=groups.rows,
         people=groups.people,
         groups=len(groups.sizes),

@@ -91,6 +91,8 @@ def read_table(path: Path, *, delimiter: str | None = None, decimal_comma: bool 
         return _read_csv(path, delimiter, "," if decimal_comma else ".")
     except FileNotFoundError:
         raise ParameterError(f"{path}: there is no such file") from None
+    except UnicodeEncodeError:
+        raise ParameterError(f"{path}: its name is not UTF-8; rename it") from None
     except PermissionError:
         raise ParameterError(f"{path}: no permission to read it") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

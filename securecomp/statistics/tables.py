@@ -7,7 +7,7 @@ Errors name site, column and row, never a value. A row is counted from 1, withou
 import copy
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -251,12 +251,17 @@ class Table:
         Raises:
             ParameterError: There is no such column, or its cells are of several kinds.
         """
+        series = self._series(column)
         try:
-            cells = pa.chunked_array([self._series(column).to_arrow()]).combine_chunks()
+            cells = pa.chunked_array([series.to_arrow()]).combine_chunks()
+            objects = series.to_list() if series.dtype == nw.Object else ()
+            # Of a date and time among dates, arrow drops the time.
+            if pa.types.is_date(cells.type) and any(isinstance(o, datetime) for o in objects):
+                raise TypeError
             if pa.types.is_dictionary(cells.type):
                 cells = cells.dictionary_decode()
             return cells.dictionary_encode()
-        except (pa.ArrowException, TypeError, ValueError):
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
             raise ParameterError(
                 f"{self.where(column)}: its values are of several kinds; categories are all text "
                 "or all integers"

@@ -10,9 +10,11 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from securecomp.audit.answers import Answers
-from securecomp.audit.attributes import attribute_inference, compared
+from securecomp.audit.attributes import AttributeLeak, attribute_inference, compared
 from securecomp.audit.leak import Rate, difference
 from securecomp.errors import ParameterError
 
@@ -86,6 +88,22 @@ def test_the_attack_is_bayes_rule_where_the_model_is_the_truth():
     assert abs(leak.members.hits - right.sum()) <= 2  # the attacker doubts scores near 0
 
 
+def test_a_label_that_the_model_thinks_impossible_is_not():
+    """Of a rare value and a model that is often wrong, the model's mistake is likelier."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=2000), rng.random(2000) < 0.05])
+    labels = (rows[:, 1] != (rng.random(2000) < 0.2)).astype(int)
+
+    class Sure:
+        classes_ = (0, 1)
+
+        def predict_proba(self, rows):
+            return (np.asarray(rows)[:, [1]] == [0, 1]).astype(float)
+
+    leak = attribute_inference(Sure(), rows[:500], labels[:500], rows[500:], labels[500:], 1)
+    assert leak.members.value > 0.9
+
+
 @pytest.mark.parametrize("known", ["label", "answer"])
 def test_fewer_digits_give_less_away_and_labels_least(linear, known):
     forms = {
@@ -127,7 +145,7 @@ def test_frames_and_names(forest, library):
     with pytest.raises(ParameterError, match="no attribute 'weight' in the rows: age, b"):
         attribute_inference(model, members, MEMBERS[1], others, OTHERS[1], "weight")
     turned = others[names[::-1]]
-    with pytest.raises(ParameterError, match="in different columns"):
+    with pytest.raises(ParameterError, match="in another order"):
         attribute_inference(model, members, MEMBERS[1], turned, OTHERS[1], "carrier")
 
 
@@ -150,14 +168,73 @@ def test_another_imputer_and_labels_that_are_words(forest):
 def test_two_populations_are_remarked():
     rows, labels = drawn(400, 5)
     odd = rows.copy()
-    odd[:, 5] = 1 - odd[:, 5]
-    odd[:, 1] = 4 * odd[:, 5]  # easy to impute, in members only
+    odd[:, 1] = 4 * odd[:, 5]  # easy to impute, of members only
     other, other_labels = drawn(400, 6)
     other[:, 1] = 4 * other[:, 5]
-    other[1::2, 5] = 1 - other[1::2, 5]
+    other[::4, 1] = 4 - other[::4, 1]
     model = LogisticRegression().fit(odd, labels)
     leak = attribute_inference(model, odd, labels, other, other_labels, 5)
     assert "not of one population" in " ".join(str(leak).split())
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.8])
+def test_what_is_as_good_as_the_imputation_is_seldom_called_better(rate):
+    """Two methods of one rate, on the same rows: an error in 40 cases at most."""
+    rng = np.random.default_rng(0)
+    same = (Rate(40, 80), Rate(40, 80))
+    called = 0
+    for one, other in rng.binomial(300, rate, (400, 2)).tolist():
+        others, imputed = Rate(one, 300), (Rate(40, 80), Rate(other, 300))
+        leak = AttributeLeak("a", "label", 2, others, others, imputed, same)
+        called += "statistical inference" in str(leak)
+    assert called <= 400 / 40
+
+
+def test_a_holdout_in_which_kinds_take_turns():
+    """A case and its control, one after the other: the halves are of both."""
+    rows, labels = drawn(400, 7)
+    other, other_labels = drawn(800, 8)
+    turns = np.empty(800, int)
+    order = np.argsort(other[:, 5], kind="stable")
+    turns[::2], turns[1::2] = order[:400], order[400:]
+    model = LogisticRegression().fit(rows, labels)
+    usual = attribute_inference(model, rows, labels, other, other_labels, 5)
+    found = attribute_inference(model, rows, labels, other[turns], other_labels[turns], 5)
+    for one, same in ((found.others, usual.others), (found.imputed[1], usual.imputed[1])):
+        assert one.value == pytest.approx(same.value, abs=0.1)
+
+
+def test_a_small_difference_is_no_leak():
+    """A rate is below another by chance in half of all cases."""
+    few, more, half = Rate(50, 100), Rate(55, 100), (Rate(50, 100), Rate(50, 100))
+    leak = AttributeLeak("a", "label", 2, more, few, half, half)
+    assert leak.advantage > 0
+    assert not leak.leaks
+    assert "a leak about members is not shown" in str(leak)
+
+
+def test_the_imputation_knows_the_label():
+    """Nothing else tells of the attribute, so that without it a guess is all."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(600, 3))
+    rows[:, 2] = rng.integers(0, 2, 600)
+    labels = rows[:, 2].astype(int)
+    model = DummyClassifier().fit(rows, labels)
+    leak = attribute_inference(model, rows[:200], labels[:200], rows[200:], labels[200:], 2)
+    assert leak.imputed[1].value == 1
+    assert leak.others.value < 0.7
+
+
+def test_values_in_what_a_model_says_are_not_passed_on():
+    rows = pd.DataFrame({"name": ["Ann", "Bob"] * 10})
+    model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(rows, [0, 1] * 10)
+    with pytest.raises(ParameterError, match="does not take these rows") as refused:
+        Answers(model).predict_proba(pd.DataFrame({"name": ["Cleopatra"]}))
+    assert "Cleopatra" not in str(refused.value)
+
+
+def frame(rows, names):
+    return pd.DataFrame(rows, columns=list(names))
 
 
 def changed(**how):
@@ -183,7 +260,12 @@ def with_column(rows, values):
         (changed(imputer=GaussianNB), "the imputer is a scikit-learn classifier, not"),
         (
             changed(members=MEMBERS[0][:, 1:], holdout=OTHERS[0][:, 1:], attribute=4),
-            "LogisticRegression: does not take these rows: X has 5 features",
+            r"the model does not take these rows \(ValueError\); they need the columns",
+        ),
+        (changed(members=frame(MEMBERS[0], "abcdea")), "two columns .* have one name"),
+        (
+            changed(members=frame(MEMBERS[0], "abcdef"), holdout=frame(OTHERS[0], "abcedf")),
+            "in another order",
         ),
         (changed(attribute="carrier"), "the rows have no names; give its number"),
         (changed(holdout=with_column(OTHERS[0], 1)), "5 has one value only in the holdout"),
@@ -206,9 +288,9 @@ def test_what_is_refused(linear, how, message):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (Perceptron().fit(*MEMBERS), "a Perceptron has no probabilities"),
-        (LogisticRegression(), "no two classes .*; fit it"),
-        (DummyClassifier().fit(MEMBERS[0], np.ones(400)), "no two classes"),
+        (Perceptron().fit(*MEMBERS), "Perceptron gives no probabilities"),
+        (LogisticRegression(), "no classes_: it is not fitted"),
+        (DummyClassifier().fit(MEMBERS[0], np.ones(400)), "at least two classes"),
     ],
 )
 def test_models_that_cannot_be_asked(model, message):
@@ -236,6 +318,11 @@ def test_without_scikit_learn(linear, monkeypatch):
 def test_exact_intervals(hits, trials, low, high):
     """Clopper and Pearson's, as published tables have them."""
     assert Rate(hits, trials).interval() == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_interval_of_a_difference_is_of_both_at_half_the_risk():
+    most = 1 - (0.025 / 2) ** (1 / 20)
+    assert difference(Rate(0, 20), Rate(0, 20)) == pytest.approx((-most, most))
 
 
 def test_the_interval_of_a_difference_covers():
@@ -308,7 +395,7 @@ def test_forms_that_are_none(linear, form, numbers, message):
 
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [(np.full((400, 2), np.nan), "NaN or infinite"), (np.ones((400, 3)), r"shape \(400, 3\)")],
+    [(np.full((400, 2), np.nan), "are no probabilities"), (np.ones((400, 3)), r"shape \(400, 3\)")],
 )
 def test_probabilities_that_are_none(linear, answer, message, monkeypatch):
     monkeypatch.setattr(linear, "predict_proba", lambda rows: answer)

@@ -91,14 +91,42 @@ def test_exposure_rises_with_how_often_a_secret_was_inserted(leak):
     assert means[0] < 3
     assert means[1] > 5
     assert means[3] > 9
-    assert max(leak.exposures) <= leak.most == math.log2(10_000)
+    assert max(leak.exposures) <= leak.most == math.log2(10_000 - 23)
 
 
 def test_exposure_is_that_of_ranks_counted_by_hand(model, leak):
-    scores = np.array(model.score([SPACE.text(f"{i:04}") for i in range(10_000)]))
+    scores = dict(zip(SPACE.all(), model.score([SPACE.text(s) for s in SPACE.all()]), strict=True))
+    inside = {s for s, n in zip(CANARIES, TIMES, strict=True) if n}
     for secret, exposure in zip(CANARIES, leak.exposures, strict=True):
-        rank = int((scores <= scores[int(secret)]).sum())
-        assert exposure == pytest.approx(math.log2(10_000 / rank), abs=1e-12)
+        among = [s for s in scores if s == secret or s not in inside]
+        rank = sum(scores[s] <= scores[secret] for s in among)
+        assert exposure == pytest.approx(math.log2(len(among) / rank), abs=1e-12)
+
+
+@pytest.mark.parametrize("step", [0, 0.5])
+def test_secrets_that_are_all_remembered_are_all_extracted(step):
+    """One secret ahead of another makes that one no safer, nor do both alike."""
+
+    def score(texts):
+        return [CANARIES.index(t[-4:]) * step if t[-4:] in CANARIES else 99 for t in texts]
+
+    leak = canary_exposure(score, SPACE, CANARIES)
+    assert leak.extracted.value == 1
+    assert set(leak.exposures) == {leak.most}
+    assert set(extract(score, SPACE, len(CANARIES))) == set(CANARIES)
+
+
+def test_arrays_of_secrets_and_times(model, leak):
+    again = canary_exposure(model.score, SPACE, np.array(CANARIES), times=np.array(TIMES))
+    assert again.exposures == leak.exposures
+
+
+def test_where_nothing_was_inserted_nothing_is_extracted(model):
+    leak = canary_exposure(model.score, SPACE, CANARIES[:2], times=[0, 0])
+    assert leak.extracted is None
+    assert leak.facts()["extracted"] is None
+    assert "extracted" not in str(leak)
+    assert "nan" not in str(leak)
 
 
 def test_what_was_inserted_often_is_extracted(model, leak):
@@ -107,7 +135,7 @@ def test_what_was_inserted_often_is_extracted(model, leak):
     assert first[0] in often
     assert len(often & set(first)) >= 6
     assert leak.extracted.trials == 24
-    assert leak.extracted.hits >= 1
+    assert leak.extracted.hits >= 6
     assert "inserted secrets extracted" in str(leak)
 
 
@@ -143,7 +171,8 @@ def test_the_first_has_all_bits_and_the_last_none():
         space,
         ["aaa", "bbb", "aba"],
     )
-    assert leak.exposures == pytest.approx((3, 0, 3 - math.log2(3)))
+    # Six texts, and one of the three: 6 is last; of "aba" there is "aab" before.
+    assert leak.exposures == pytest.approx([math.log2(6), 0, math.log2(6 / 2)])
     assert leak.extracted.hits == 1
 
 
@@ -188,6 +217,22 @@ def test_a_space_too_large_to_rank_is_sampled():
     # 172 below a mean of 72, with a standard deviation of 11.5: 15 of them.
     assert leak.exposures[0] == pytest.approx(-norm.logcdf(-172 / 11.49) / math.log(2), rel=0.4)
     assert leak.exposures[1] == pytest.approx(1, abs=0.3)
+
+
+def test_the_curve_is_of_texts_that_were_not_inserted():
+    space = Space("{}", length=2)
+    secrets = space.draw(10, Replay(0))
+    rest = dict(
+        zip(space.all(), norm.rvs(size=100, random_state=np.random.default_rng(0)), strict=True)
+    )
+
+    def score(texts):
+        return [-50.0 if t in secrets else rest[t] for t in texts]
+
+    leak = canary_exposure(score, space, secrets, method="sample", entropy=Replay(0))
+    assert leak.ranked == 90
+    assert leak.misfit < 0.1
+    assert min(leak.exposures) > 100
 
 
 def test_a_bad_fit_is_said():
@@ -259,8 +304,11 @@ def test_spaces_that_are_none(facts, message):
         ({"canaries": "1234"}, "several secrets, not one text"),
         ({"times": [1, -1]}, "times are whole numbers from 0 on"),
         ({"times": [1, 0.5]}, "times are whole numbers from 0 on"),
+        ({"times": [1, math.nan]}, "times are whole numbers from 0 on"),
+        ({"times": [1, True]}, "times are whole numbers from 0 on"),
         ({"score": lambda texts: ["?"] * len(texts)}, "the scores are not numbers"),
         ({"times": [1]}, "2 canaries and 1 counts"),
+        ({"canaries": ["1234", "1234"]}, "a canary is there twice"),
         ({"canaries": ["12345"]}, "a secret has 4 of the symbols"),
         ({"canaries": ["12x4"]}, "a secret has 4 of the symbols"),
         ({"method": "guess"}, 'method is "rank" or "sample"'),
@@ -274,6 +322,12 @@ def test_what_is_refused(how, message):
     usual = {"canaries": ["1234", "0000"], "score": lambda texts: np.ones(len(texts))} | how
     with pytest.raises(ParameterError, match=message):
         canary_exposure(usual.pop("score"), SPACE, usual.pop("canaries"), **usual)
+
+
+def test_no_text_is_left_to_rank_among():
+    space = Space("{}", "ab", 1)
+    with pytest.raises(ParameterError, match="none is left to rank among"):
+        canary_exposure(lambda texts: np.ones(len(texts)), space, ["a", "b"])
 
 
 def test_more_secrets_than_there_are():

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -62,6 +63,30 @@ def test_published_closeness(salaries, closeness):
     assert d.closeness == pytest.approx(closeness, abs=5e-4)
 
 
+@pytest.mark.parametrize("kind", [int, Decimal])
+def test_closeness_knows_the_order_of_large_integers_and_of_decimals(kind):
+    """Floats take these all for one, and decimals are no machine's numbers."""
+    values = [kind(2**60 + n) for n in (3, 1, 2, 0)]
+    (d,) = measured(["a", "b", "a", "b"], values).diversity
+    assert d.ordered
+    # Shares of the ranks 0 to 3: group a has (0, 0, 1/2, 1/2), all have 1/4 each.
+    assert d.closeness == pytest.approx((1 / 4 + 1 / 2 + 1 / 4) / 3)
+
+
+def test_codes_in_numbers_are_pointed_out():
+    codes = [401, 250, 402, 250]
+    assert "if they are codes, give them as text" in str(measured([1, 1, 2, 2], codes))
+    assert "codes" not in str(measured([1, 1, 2, 2], list(map(str, codes))))
+
+
+def test_a_value_that_all_of_a_group_have_beside_others():
+    frame = pd.DataFrame(
+        {"group": [1] * 4, "who": [1, 1, 2, 2], "secret": ["flu", "hiv", "flu", "hiv"]}
+    )
+    (d,) = uniqueness(frame, "group", sensitive="secret", identifier="who").diversity
+    assert (d.distinct, d.given_away) == (2, 2)
+
+
 rows = st.lists(
     st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 6)), st.integers(0, 6)),
     min_size=1,
@@ -105,10 +130,15 @@ def test_the_same_as_by_definition(rows, identified, numbers):
             ratios.append(counts[0] / sum(counts[l - 1 :]))
         assert c == pytest.approx(max(ratios))
     assert [l for l, _ in d.recursive] == [*range(2, min(5, d.distinct) + 1)]  # noqa: E741
+    holders = defaultdict(set)
+    for group, who, value in triples:
+        if value is not None:
+            holders[group].add(who)
+    shared = {g for g, counts in groups.items() if max(counts.values()) == len(holders[g])}
     given_away = {
         who
         for group, who, value in triples
-        if value is not None and len(groups[group]) == 1 and len(people[group]) > 1
+        if value is not None and len(people[group]) > 1 and group in shared
     }
     assert d.given_away == len(given_away)
     every = sum(groups.values(), Counter())

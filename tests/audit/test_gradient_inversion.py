@@ -106,6 +106,30 @@ def test_a_gradient_of_zero_says_nothing():
             recover(*arguments, loss="sigmoid")
 
 
+def test_residuals_that_cancel_are_no_silence():
+    """Two rows of one class and one of the other: the gradient is there, and says of both."""
+    rows = np.array([[1.0, 2.0], [3.0, -1.0]])
+    residuals = np.array([[0.4, -0.4], [-0.4, 0.4]])
+    with pytest.raises(ParameterError, match="of several rows, or noised"):
+        recover(residuals.T @ rows, residuals.sum(axis=0))
+
+
+@pytest.mark.parametrize("size", [1e-200, 1, 1e200])
+def test_gradients_of_any_size(size):
+    row, residual = np.array([1.0, 3.0, -2.0]), np.array([0.2, -0.5, 0.3])
+    with np.errstate(over="raise"):
+        found = recover(size * np.outer(residual, row), size * residual)
+        assert found.row == pytest.approx(row, rel=1e-12)
+        with pytest.raises(ParameterError, match="of several rows, or noised"):
+            recover(size * (np.outer(residual, row) + np.eye(3)), size * residual)
+
+
+@pytest.mark.parametrize("label", [-1, 2, 0.5, True, "1"])
+def test_labels_that_are_none(label):
+    with pytest.raises(ParameterError, match="a class's number below 2"):
+        recover([[1.0, 2.0]], loss="sigmoid", label=label)
+
+
 def test_a_gradient_in_single_precision():
     rng = np.random.default_rng(0)
     row, residual = rng.normal(size=50), rng.normal(size=4)

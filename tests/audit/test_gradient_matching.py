@@ -110,7 +110,8 @@ def test_a_few_images_come_out_of_a_secure_sum_and_many_do_not(network, seed):
             entropy=Replay(seed),
         )
     few, many = near[1], near[20]
-    assert few.members.recovered == 8
+    assert few.members.recovered >= 7
+    assert few.guess.recovered <= 1
     assert np.median(few.members.psnr) > 23
     assert many.members.recovered < 0.15 * 160
     assert np.median(many.members.psnr) < 18
@@ -143,6 +144,25 @@ def test_the_pairing_is_the_best_one():
     rng = np.random.default_rng(0)
     rows = rng.uniform(size=(6, 4))
     assert (paired(rows[[3, 1, 0, 5, 2, 4]], rows) == rows).all()
+
+
+def test_the_guess_is_given_its_best_order_too(network):
+    """As what is found: otherwise a search would seem to find what it was given."""
+    turned = IMAGES[[1, 2, 0]]
+    leak = gradient_matching(
+        network, IMAGES[:3], AIMS[:3], IMAGES[3:6], guess=turned, steps=1, entropy=Replay(0)
+    )
+    assert leak.guess.recovered == 3
+
+
+def test_more_searches_are_never_worse(network):
+    seen = network.gradient(IMAGES[:5], AIMS[:5])
+    distances = [
+        match(network, seen, AIMS[:5], restarts=n, steps=3, entropy=Replay(1)).distance
+        for n in range(1, 7)
+    ]
+    assert distances == sorted(distances, reverse=True)
+    assert distances[0] > distances[-1]
 
 
 def test_psnr_and_ssim():

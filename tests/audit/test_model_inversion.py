@@ -3,6 +3,8 @@
 import json
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -79,7 +81,7 @@ def test_what_less_than_probabilities_buys_and_what_not(model):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"label": 11}, "is none of the model's classes"),
+        ({"label": 11}, "is none of the model's 10 classes"),
         ({"start": np.full(64, 2.0)}, "the start must be within 0.0 and 1.0"),
         ({"start": np.full(64, np.nan)}, "the start: element 1 is NaN"),
         ({"low": 1.0}, "must be apart"),
@@ -93,8 +95,30 @@ def test_what_is_refused(model, how, message):
         invert(model, **(usual | how))
 
 
+@pytest.mark.parametrize("library", [pd, pl])
+def test_frames(library):
+    """A model that was fitted to names is asked with them: scikit-learn warns of others."""
+    rng = np.random.default_rng(0)
+    rows = library.DataFrame({name: rng.uniform(size=60) for name in ("dose", "age")})
+    labels = np.where(rows["dose"].to_numpy() > 0.5, "high", "low")
+    model = LogisticRegression().fit(rows, labels)
+    leak = model_inversion(model, rows, labels)
+    assert leak.hits.value == 1
+    plain = model_inversion(
+        LogisticRegression().fit(rows.to_numpy(), labels), rows.to_numpy(), labels
+    )
+    assert leak.resemblance == pytest.approx(plain.resemblance)
+
+
+def test_two_columns_of_one_name():
+    rows = pd.DataFrame(np.eye(2), columns=["a", "a"])
+    model = LogisticRegression().fit(rows.to_numpy(), [0, 1])
+    with pytest.raises(ParameterError, match=r"two columns .* have one name"):
+        model_inversion(model, rows, [0, 1])
+
+
 def test_models_and_rows_that_do_not_fit(model):
-    with pytest.raises(ParameterError, match="a Perceptron has no probabilities"):
+    with pytest.raises(ParameterError, match="Perceptron gives no probabilities"):
         model_inversion(Perceptron().fit(IMAGES, DIGITS), IMAGES, DIGITS)
     with pytest.raises(ParameterError, match="no row is of class"):
         model_inversion(model, IMAGES[DIGITS != 3], DIGITS[DIGITS != 3])

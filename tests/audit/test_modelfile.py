@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from securecomp import Study
-from securecomp.audit.modelfile import classifier, overlap, rows
+from securecomp.audit.modelfile import classifier, rows
 from securecomp.ckks import LogisticModel
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
@@ -179,32 +179,6 @@ def test_files_that_are_none(write):
         classifier(write("{}", "m.json"))
     with pytest.raises(ParameterError, match="'a' is a feature of the model"):
         rows(write("a,b\n1,2\n"), MODEL, "a")
-
-
-def test_what_overlaps_is_numbered():
-    rng = np.random.default_rng(3)
-    inside, outside = rng.integers(0, 4, (60, 3)) / 2, rng.integers(0, 4, (80, 3)) / 2
-    outside[5] = -0.0
-    inside[7] = 0.0
-    marks, others = rng.integers(0, 2, 60), rng.integers(0, 2, 80)
-    marks[7] = others[5] = 1
-    wanted = []
-    for j, (row, label) in enumerate(zip(outside.tolist(), others.tolist(), strict=True), 1):
-        same = [
-            i
-            for i, (member, mark) in enumerate(zip(inside.tolist(), marks.tolist(), strict=True), 1)
-            if member == row and mark == label
-        ]
-        wanted += [[same[0], j]] if same else []
-    found = overlap((inside, marks), (outside, others))
-    assert found.tolist() == wanted
-    assert 6 in found[:, 1]
-    names = np.array(["a", 1], object)
-    assert overlap((inside, names[marks]), (outside, names[others])).tolist() == wanted
-    none = overlap((inside, marks), (outside + 10, others))
-    assert none.shape == (0, 2)
-    with pytest.raises(ParameterError, match="features"):
-        overlap((inside, marks), (outside[:, :2], others))
 
 
 @pytest.fixture(scope="module")

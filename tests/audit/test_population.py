@@ -35,8 +35,8 @@ def test_right_match_of_one_as_published():
     assert matched([1, 4], 1).tolist() == [1, 0.25]
 
 
-@pytest.mark.parametrize("fraction", [0.8, 1e-3, 1e-6])
-@pytest.mark.parametrize("alpha", [0, 0.3, 0.9])
+@pytest.mark.parametrize("fraction", [0.8, 1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("alpha", [0, 1e-12, 0.3, 0.9])
 def test_right_match_of_any_size(fraction, alpha):
     sizes = np.array([1, 2, 3, 19, 20, 21, 22, 99, 1000, 10**6])
     found = matched(sizes, fraction, alpha)
@@ -140,13 +140,13 @@ def test_estimates_are_probabilities(sizes, fraction):
     sizes = np.array(sizes)
     smallest = np.repeat(sizes, sizes)
     found = estimate(sizes, smallest, round(len(smallest) / fraction))
-    for name in ("match", "zayatz", "pitman", "journalist_mean", "journalist_highest"):
+    for name in ("match", "zayatz", "pitman", "journalist_mean", "journalist_smallest"):
         value = getattr(found, name)
         assert value is None or 0 <= value <= 1 + 1e-12, name
     if found.journalist_mean is not None:
         prosecutor = (1 / smallest).mean()
         assert found.journalist_mean <= prosecutor * (1 + 1e-12)
-        assert found.journalist_highest <= 1 / sizes.min() * (1 + 1e-12)
+        assert found.journalist_smallest <= 1 / sizes.min() * (1 + 1e-12)
 
 
 def test_the_whole_population():
@@ -154,7 +154,7 @@ def test_the_whole_population():
     found = estimate(sizes, np.array([1, 1, 2, 2, 3, 3, 3]), 7)
     assert (found.fraction, found.match, found.zayatz, found.pitman) == (1, 1, 1, 1)
     assert found.journalist_mean == pytest.approx(4 / 7)
-    assert found.journalist_highest == 1
+    assert found.journalist_smallest == 1
 
 
 def test_nobody_or_everybody_alone():

@@ -30,11 +30,23 @@ def test_the_sum_is_right_and_the_view_complete(protocol):
         assert int(words.max()) < view.modulus
 
 
-def test_by_sharing_a_server_has_one_share_of_several():
-    """All shares of a site and the modulus: the check that it is the real share."""
+def test_by_sharing_what_is_kept_is_what_the_server_adds_up(monkeypatch):
+    from securecomp import wire
+    from securecomp.sharing.summing import Receiver
+
+    published = {}
+    add = Receiver._add
+
+    def noted(self, sender, vector, payload):
+        published[sender] = wire.unpack(vector, bytes(payload), 5)
+        add(self, sender, vector, payload)
+
+    monkeypatch.setattr(Receiver, "_add", noted)
     vectors = {name: np.arange(5.0) for name in SITES}
     view = server_view(vectors, bound=10, bits=0, protocol="sharing", entropy=Replay(0))
     total = sum(words.astype(object) for words in view.words.values()) % view.modulus
+    assert total.tolist() == published[view.server].astype(object).tolist()
+    # One share of several: the other servers' are missing to the sum.
     assert (total != view.result.values).any()
 
 

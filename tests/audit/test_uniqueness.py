@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections import Counter, defaultdict
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -102,10 +102,10 @@ def test_the_same_as_with_dictionaries(rows, identified):
     }
     assert found.alone_certainly == len(certain)
     if identified and len(set(people)) < len(rows):
-        known = defaultdict(set)
+        known = defaultdict(Counter)
         for row, p in zip(rows, people, strict=True):
-            known[p].add(row[:3])
-        times = Counter(map(frozenset, known.values()))
+            known[p][row[:3]] += 1
+        times = Counter(frozenset(c.items()) for c in known.values())
         assert found.alone_by_all_rows == sum(n == 1 for n in times.values())
     for part in found.contributions:
         place = names.index(part.column)
@@ -197,6 +197,50 @@ def test_numbers_that_are_equal_or_none():
         assert uniqueness(frame, name).groups == groups, name
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([1, 2, 2, None], pa.time64("ns")),  # Python's times are as fine as microseconds
+        pa.array([1, 2, 2, None], pa.timestamp("ns")),
+        pa.array([1, 2, 2, None], pa.duration("ns")),
+        pa.array([10**15, 2, 2, None], pa.timestamp("s")),  # and its dates end in 9999
+        pa.array([5e-324, 0, 0, None]),
+        pa.array([1e-320, -0.0, 0.0, float("nan")]),
+    ],
+    ids=lambda cells: str(cells.type),
+)
+def test_values_that_python_has_not(cells):
+    found = uniqueness(pa.table({"a": cells}), "a")
+    assert found.spectrum == {1: 2, 2: 1}
+    assert "NaN" not in json.dumps(found.to_json())
+
+
+@pytest.mark.parametrize("span", [2e-323, 1e-300, 1e-200, 1e300, 1.7e308])
+def test_coarser_columns_of_any_span(span):
+    frame = pd.DataFrame({"a": np.linspace(-0.5, 0.5, 11) * span})
+    for step in uniqueness(frame, "a").coarsenings:
+        assert 1 < step.values < 11
+
+
+def test_dates_with_times_among_dates_are_no_dates():
+    frame = pd.DataFrame({"a": [date(2020, 1, 1), datetime(2020, 1, 1, 5), None]}, dtype=object)
+    with pytest.raises(ParameterError, match="of several kinds"):
+        uniqueness(frame, "a")
+
+
+def test_integers_beyond_64_bits_are_refused():
+    frame = pd.DataFrame({"a": [2**70, 1]}, dtype=object)
+    with pytest.raises(ParameterError, match="of several kinds"):
+        uniqueness(frame, "a")
+
+
+def test_names_that_are_numbers():
+    frame = pd.DataFrame({0: ["a", "b"], 1: [1, 1], 2: [3, 4]})
+    found = uniqueness(frame, [0, 1], sensitive=[2])
+    assert found.quasi == ("0", "1")
+    assert "groups alike in 0, 1" in str(found)
+
+
 def test_a_column_like_a_name():
     frame = pd.DataFrame({"id": range(1000, 1100), "sex": ["f", "m"] * 50})
     found = uniqueness(frame, ["id", "sex"])
@@ -214,10 +258,35 @@ def test_rows_of_one_patient_are_no_crowd():
     assert found.alone_by_all_rows == 1
 
 
+def test_who_knows_all_rows_knows_how_often():
+    frame = pd.DataFrame({"who": [1, 1, 2, 3, 3], "sex": ["f", "f", "f", "f", "f"]})
+    found = uniqueness(frame, "sex", identifier="who")
+    assert (found.alone, found.alone_by_all_rows) == (0, 1)
+
+
 def test_a_wildcard_needs_another_person():
     frame = pd.DataFrame({"who": [1, 1, 2], "a": ["x", None, "y"], "b": [1, 1, 2]})
     found = uniqueness(frame, ["a", "b"], identifier="who")
     assert (found.alone, found.alone_certainly) == (2, 2)
+
+
+def test_a_wildcard_is_met_by_one_of_several_others():
+    """Of the two rows that fit the first one, the second is the same person's."""
+    frame = pd.DataFrame({"who": [1, 1, 2, 3], "a": [None, "y", "x", "y"], "b": [1, None, None, 2]})
+    for order in itertools.permutations(range(4)):
+        found = uniqueness(frame.iloc[list(order)], ["a", "b"], identifier="who")
+        assert (found.alone, found.alone_certainly) == (3, 0)
+
+
+def test_combinations_beyond_any_integer():
+    """Twelve columns of 7 bits: what is counted in 64 forgets the first ones."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.permutation(127) for _ in range(12)])
+    others = rows.copy()
+    others[:, 0] = (others[:, 0] + 1) % 127
+    frame = pd.DataFrame(np.vstack([rows, others]), columns=[f"c{i}" for i in range(12)])
+    assert uniqueness(frame, list(frame), largest=1).spectrum == {1: 254}
+    assert uniqueness(frame, list(frame)[1:], largest=1).spectrum == {2: 127}
 
 
 def test_too_many_sets_of_empty_columns(monkeypatch):

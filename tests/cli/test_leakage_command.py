@@ -47,6 +47,9 @@ def test_images_come_out_of_gradients_and_small_sums_and_not_of_large_ones(found
     assert noised.members.recovered == 0
     assert abs(np.median(noised.members.psnr) - np.median(noised.others.psnr)) < 1
     assert abs(found.correlation) < 2 * found.chance
+    # What the guess is as near to has not been found.
+    header, (*_, many, _, _) = demo_leakage._HEADER, [trial.row() for trial in found.trials]
+    assert many[header.index("guessed")] == str(sums[-1].guess.recovered) != "0"
 
 
 def test_the_pictures_are_what_they_are_called(found):

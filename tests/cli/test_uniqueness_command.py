@@ -117,6 +117,15 @@ def test_usage_errors(run, write, arguments, words):
     assert words in result.stderr
 
 
+def test_a_population_beyond_all_bounds(run, write):
+    """A match there is next to impossible, and no number is infinite."""
+    ages = np.random.default_rng(0).integers(0, 99, 800)
+    name = write("a.csv", "age\n" + "".join(f"{a}\n" for a in ages))
+    asked = run("audit", "uniqueness", name, "--quasi", "age", "--json", "--fraction", "1e-8")
+    facts = json.loads(asked.stdout)["population"]
+    assert 0 < facts["journalist_mean"] <= facts["journalist_smallest"] < 1e-6
+
+
 def test_no_value_is_printed(run, write, folder):
     rng = np.random.default_rng(1)
     ages = rng.permutation(np.arange(100_000, 100_300))

@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import os
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -277,6 +279,14 @@ def test_a_file_that_may_not_be_read(write, monkeypatch):
     for name in ("locked.csv", "locked.parquet"):
         with pytest.raises(ParameterError, match=f"^{name}: no permission to read it$"):
             read_table(write(name, b"x\n1\n"))
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its names are UTF-8")
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_name_that_is_not_utf8(write, ending):
+    path = write(os.fsdecode(b"\xff." + ending.encode()), b"x\n1\n")
+    with pytest.raises(ParameterError, match="its name is not UTF-8; rename it"):
+        read_table(path)
 
 
 @pytest.mark.parametrize("delimiter", ["||", "\\t", "ü", ""])
