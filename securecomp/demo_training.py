@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 from rich.text import Text
+from scipy import special
 
 from securecomp import demos
+from securecomp.audit.lots import Lots
 from securecomp.errors import BackendUnavailableError
 from securecomp.federated.losses import Floats
 from securecomp.privacy.terms import Privacy
@@ -21,7 +23,7 @@ from securecomp.privacy.terms import Privacy
 EPSILONS = (8.0, 2.0, 0.5)
 _ROUNDS, _NOISY_ROUNDS = 40, 20
 _TEST = 0.3
-_SEED = 2026  # of the splits, which are public
+_SEED = b"splits of the training demo-----"  # public
 Progress = Callable[[int, int], None]
 
 
@@ -133,10 +135,8 @@ def preterm() -> Data:
 def tumours() -> Data:
     """Return breast tumours, dealt to 6 sites of which each has mostly one kind."""
     x, y = _sklearn("load_breast_cancer")
-    draw = np.random.default_rng(_SEED)
     share = np.where(np.arange(6) < 3, 0.85, 0.15)  # of benign ones
-    weights = np.where(y[:, None] == 1, share, 1 - share)
-    where = np.array([draw.choice(6, p=row / row.sum()) for row in weights])
+    where = _dealt(np.where(y[:, None] == 1, share, 1 - share))
     # The documentation of the data has each column's lowest and highest value.
     ends = list(zip(x.min(axis=0).tolist(), x.max(axis=0).tolist(), strict=True))
     return _split("tumours, breast cancer", "6 sites, by label", x, y, where, ends)
@@ -145,9 +145,9 @@ def tumours() -> Data:
 def digits() -> Data:
     """Return handwritten digits, dealt to 10 sites by Dirichlet's distribution."""
     x, y = _sklearn("load_digits")
-    draw = np.random.default_rng(_SEED)
-    shares = draw.dirichlet(np.full(10, 0.5), size=10)
-    where = np.array([draw.choice(10, p=shares[label]) for label in y])
+    # Gamma numbers over their sum are Dirichlet's; each row is one label's shares.
+    shares = special.gammaincinv(0.5, Lots(_SEED, "shares").uniforms((10, 10)))
+    where = _dealt(shares[y])
     return _split("digits", "10 sites, Dirichlet", x, y, where, [(0.0, 16.0)] * x.shape[1])
 
 
@@ -272,9 +272,16 @@ def _own(name: str, sites: Any, columns: list[Any], labels: Any, ends: Any) -> D
     return _split(name, source, x, np.asarray(labels).astype(int), where, ends)
 
 
+def _dealt(weights: Floats) -> Any:
+    """Draw each row's site, by that row's weights of the sites."""
+    ends = weights.cumsum(axis=1)
+    drawn = Lots(_SEED, "sites").uniforms((len(weights), 1)) * ends[:, -1:]
+    return np.minimum((drawn >= ends).sum(axis=1), weights.shape[1] - 1)
+
+
 def _split(name: str, source: str, x: Floats, y: Any, where: Any, ends: Any) -> Data:
     """Keep a share of the rows to test on; a site keeps one at least."""
-    mixed = np.random.default_rng(_SEED).permutation(len(y))
+    mixed = Lots(_SEED, "test rows").order(len(y))
     kept = np.ones(len(y), bool)
     kept[mixed[: int(_TEST * len(y))]] = False
     for site in np.unique(where):

@@ -1,5 +1,6 @@
 """Messages to bytes and back: every cut, every lie, every byte that must be zero."""
 
+import contextlib
 import importlib
 import pkgutil
 import struct
@@ -14,7 +15,7 @@ import pytest
 import securecomp
 from securecomp import wire
 from securecomp.core import field
-from securecomp.errors import DecodeError, ParameterError
+from securecomp.errors import BackendUnavailableError, DecodeError, ParameterError
 
 P = (1 << 61) - 1
 HEADER = wire.Header(7, bytes(range(16)), 3, bytes(range(100, 132)), "north", "sérver 1")
@@ -633,7 +634,8 @@ def subclasses(kind):
 
 def test_every_kind_is_one_message():
     for module in pkgutil.walk_packages(securecomp.__path__, "securecomp."):
-        importlib.import_module(module.name)
+        with contextlib.suppress(BackendUnavailableError):  # no message is in an extra's adapter
+            importlib.import_module(module.name)
     kinds = [k for k in subclasses(wire.Message) if k.__module__.startswith("securecomp.")]
     assert {k.__repr__ for k in kinds} == {wire.Message.__repr__}
     assert len(kinds) >= 2
