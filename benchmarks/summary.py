@@ -8,7 +8,10 @@ from securecomp.overhead import runs
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-RUNS = ("sharing-masking", "paillier", "ckks", "computing", "analyses", "privacy")
+RUNS = (
+    *("sharing-masking", "paillier", "ckks", "computing", "analyses", "privacy"),
+    *("training", "audits"),
+)
 PLOTS = {"clients": "sharing-masking", "rows": "ckks"}
 """Series, which names the picture, and the run that it is of."""
 

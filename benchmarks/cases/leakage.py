@@ -52,8 +52,9 @@ def ranking(places: int) -> Job:
         return error
 
     def plainly() -> Any:
-        ranks = [(scores <= scores[i]).sum() for i in range(8)]
-        return math.log2(space.size) - np.log2(ranks)
+        rest = scores[8:]  # a secret is ranked among the texts that were not inserted, and itself
+        ranks = [(rest <= scores[i]).sum() + 1 for i in range(8)]
+        return math.log2(rest.size + 1) - np.log2(ranks)
 
     return Job(
         sizes={"texts": space.size},
