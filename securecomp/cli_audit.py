@@ -61,15 +61,7 @@ def audit() -> None:
     help="Search sets of at most so many columns.",
 )
 @click.option("--show-rows", is_flag=True, help="Number the rows that stand alone; no values.")
-@click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
-@click.option("--decimal-comma", is_flag=True, help="The CSV file writes 3,5 for 3.5.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option(
-    "--html",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write tables and a figure to a page too.",
-)
+@values.reading_and_showing("Write tables and a figure to a page too.")
 def uniqueness(
     file: Path,
     quasi: tuple[str, ...],
@@ -171,15 +163,7 @@ def uniqueness(
     "--false-alarms", multiple=True, type=float, metavar="F", help="Rate at which to report."
 )
 @click.option("--confidence", default=0.95, show_default=True, metavar="C", help="Of each number.")
-@click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
-@click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option(
-    "--html",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write tables and the ROC curve to a page too.",
-)
+@values.reading_and_showing("Write tables and the ROC curve to a page too.")
 def model(
     model: Path,
     members: Path,

@@ -85,15 +85,7 @@ if TYPE_CHECKING:
     help="Fewest sites with rows in a cell that is shown.",
 )
 @cli_terms.options
-@click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
-@click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option(
-    "--html",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write tables and figures to a page too.",
-)
+@values.reading_and_showing("Write tables and figures to a page too.")
 def stats(
     files: tuple[Path, ...],
     count: bool,

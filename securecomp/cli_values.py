@@ -1,11 +1,44 @@
-"""What options say, read: columns, levels, numbers. Errors name the option."""
+"""What options say, read: columns, levels, numbers. Errors name the option.
 
-from typing import TYPE_CHECKING, Literal
+And the options of all commands that read tables and show results.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from securecomp.statistics import Column
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def reading_and_showing(page: str) -> Callable[[F], F]:
+    """Return the options on how files are read and results shown.
+
+    Args:
+        page: What a page has, in the help of `--html`.
+    """
+    options = (
+        click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file."),
+        click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+        click.option(
+            "--html",
+            metavar="FILE",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help=page,
+        ),
+    )
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def pairs(values: tuple[str, ...], option: str) -> dict[str, str]:

@@ -147,14 +147,7 @@ def test_measure_overhead(tmp_path):
 
 def test_hospital_analyses(tmp_path):
     """The published coefficients, a page, and what numpy finds in the pooled rows."""
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-W", "error", EXAMPLES / "hospital_analyses.py", "page.html"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
-        check=False,
-    )
+    done = run("hospital_analyses.py", tmp_path, "page.html")
     assert (done.returncode, done.stderr) == (0, "")
     for coefficient in ("-0.8442", "-0.0369", "0.0620", "0.2553", "0.6517", "0.4381", "0.9739"):
         assert coefficient in done.stdout
@@ -190,14 +183,7 @@ def test_private_training(tmp_path):
 
 def test_federated_training(tmp_path):
     """The same bits in secret and in the clear, the budget, and a model that others read."""
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-W", "error", EXAMPLES / "federated_training.py", "model.json"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
-        check=False,
-    )
+    done = run("federated_training.py", tmp_path, "model.json")
     assert (done.returncode, done.stderr) == (0, "")
     assert "in the clear: the same bits" in done.stdout
     assert "left of the budget: epsilon 6" in done.stdout
