@@ -2,7 +2,7 @@
 
 A float is read as people write it, at the 15 significant digits that a double always keeps: 0.1 is
 1/10, and 0.1 + 0.2 or 1.0000000000000002, which differ from 0.3 and 1 by rounding only, are 0.3 and
-1. So a float is read at most 5e-16 of itself too low. Text, `Decimal`, `Fraction` and integers are
+1. So a float is read at most 5e-15 of itself too low. Text, `Decimal`, `Fraction` and integers are
 taken with all of their digits: `Decimal("1.0000000000000002")` is more than 1.
 """
 
