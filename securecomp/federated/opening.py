@@ -140,8 +140,7 @@ class Opener:
         if self.count:  # a round waits for the one before
             self.carrier.next_round()
         self.count += 1
-        receivers = tuple(site for site in self.sites)
-        totals = adder.add(*blocks, receivers=receivers)
+        totals = adder.add(*blocks, receivers=self.sites)
         self.opened.update(adder.opened)
         return totals, surviving.survivors
 

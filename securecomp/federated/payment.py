@@ -7,9 +7,9 @@ A sum is opened once where a second opening would tell more: with noise, because
 anew; without, where sites may drop out, because the difference of two totals could be one site's
 change. Before it a mark is written beside the ledger (or, with none, beside the checkpoint), under
 the training's own number and the round's: whoever goes on from a checkpoint, or from an old one, or
-a copy, finds the mark and does not open that round again. The first
-mark is of the training's beginning: where it is not found, neither are the others, and nothing goes
-on, as from a copy elsewhere or with another ledger.
+a copy, finds the mark and does not open that round again. The first mark is of the training's
+beginning: where it is not found, neither are the others, and nothing goes on, as from a copy
+elsewhere or with another ledger.
 """
 
 from dataclasses import dataclass
