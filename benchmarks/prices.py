@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.local import LocalCarrier
-from securecomp.sharing import (
+from securecomp.mpc import (
     Computation,
     SharedArray,
     argmax,
@@ -24,6 +23,7 @@ from securecomp.sharing import (
     sqrt,
     where,
 )
+from securecomp.protocol.local_carrier import LocalCarrier
 
 ELEMENTS = 1024
 PAGE = Path(__file__).resolve().parent / "results" / "prices.md"

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.audit.claims import Claim
-from securecomp.audit.membership import membership
-from securecomp.audit.outcome import Audit
-from securecomp.audit.strength import Strength
-from securecomp.drawing import svg
+from securecomp.audit.membership.claims import Claim
+from securecomp.audit.membership.membership_audit import membership
+from securecomp.audit.membership.membership_report import Audit
+from securecomp.audit.membership.strength import Strength
+from securecomp.show.figures import svg
 
 PAGE = Path(__file__).resolve().parent / "results" / "strength.md"
 EPSILONS = (None, 8.0, 2.0, 0.5)
@@ -37,7 +37,7 @@ def data(seed: int) -> tuple[Part, Part]:
 
 def estimator(epsilon: float | None) -> Any:
     """Return what trains, not fitted yet."""
-    from securecomp.federated.dpmodels import DPLogisticRegression
+    from securecomp.federated.dp_models import DPLogisticRegression
 
     terms: dict[str, Any] = {"clip": 1.0, "rate": 0.1, "steps": 1000, "learning_rate": 4.0}
     if epsilon is None:

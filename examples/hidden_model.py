@@ -10,8 +10,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from securecomp.local import LocalCarrier
-from securecomp.sharing import Computation, median, sigmoid
+from securecomp.mpc import Computation, median, sigmoid
+from securecomp.protocol.local_carrier import LocalCarrier
 
 ROWS, LABELS = load_breast_cancer(return_X_y=True)
 

@@ -32,7 +32,7 @@ def main(page: str | None = None) -> None:
     print(f"odds ratio of dying over 80, each hospital a stratum of its own: {deaths.estimate:.3f}")
 
     if page is not None:
-        from securecomp.reports import page as report
+        from securecomp.cli.report_page import page as report
 
         survival = study.kaplan_meier("los", "died", by="type", times=range(117))
         answers = [fit, survival, median, deaths]

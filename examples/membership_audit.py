@@ -15,12 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from securecomp.audit.attacks import LikelihoodRatio
-from securecomp.audit.claims import Claim
-from securecomp.audit.membership import membership
-from securecomp.audit.strength import Strength
+from securecomp.audit.membership.attacks import LikelihoodRatio
+from securecomp.audit.membership.claims import Claim
+from securecomp.audit.membership.membership_audit import membership
+from securecomp.audit.membership.strength import Strength
+from securecomp.cli.report_page import exhibition
 from securecomp.errors import RefutedError
-from securecomp.reports import exhibition
 
 MODELS = {
     "tree": DecisionTreeClassifier(random_state=0),

@@ -20,7 +20,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from securecomp.federated.dpmodels import DPLogisticRegression
+from securecomp.federated.dp_models import DPLogisticRegression
 from securecomp.federated.promise import simple_epsilon
 from securecomp.privacy.guarantee import PrivacyWarning
 

@@ -6,9 +6,9 @@ Every message below is bytes: between hospitals, put a network where this script
 import numpy as np
 
 from securecomp.core.fixedpoint import FixedPoint
-from securecomp.identity import Identity
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import PROTOCOL, Client, Parameters, Server
-from securecomp.session import Layout, Session
 
 names = [f"hospital {i}" for i in range(1, 7)]
 identities = {name: Identity.generate() for name in [*names, "server"]}

@@ -7,19 +7,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from securecomp.local import SecureSum, secure_sum
-    from securecomp.privacy.terms import Privacy
+    from securecomp.privacy.policy import Privacy
+    from securecomp.protocol.secure_sum import SecureSum, secure_sum
     from securecomp.statistics import Column, Result, Study
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Column": "securecomp.statistics",
-    "Privacy": "securecomp.privacy.terms",
+    "Privacy": "securecomp.privacy.policy",
     "Result": "securecomp.statistics",
-    "SecureSum": "securecomp.local",
+    "SecureSum": "securecomp.protocol.secure_sum",
     "Study": "securecomp.statistics",
-    "secure_sum": "securecomp.local",
+    "secure_sum": "securecomp.protocol.secure_sum",
 }
 
 __all__ = ["Column", "Privacy", "Result", "SecureSum", "Study", "secure_sum"]

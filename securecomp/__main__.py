@@ -1,6 +1,6 @@
 """`python -m securecomp`."""
 
-from securecomp.cli import main
+from securecomp.cli.main import main
 
 if __name__ == "__main__":
     main(prog_name="securecomp")

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from securecomp import secure_sum
-from securecomp.ckks.model import LogisticModel
+from securecomp.models import LogisticModel
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

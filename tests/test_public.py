@@ -11,11 +11,11 @@ import securecomp
 
 HOMES = {
     "Column": "securecomp.statistics",
-    "Privacy": "securecomp.privacy.terms",
+    "Privacy": "securecomp.privacy.policy",
     "Result": "securecomp.statistics",
-    "SecureSum": "securecomp.local",
+    "SecureSum": "securecomp.protocol.secure_sum",
     "Study": "securecomp.statistics",
-    "secure_sum": "securecomp.local",
+    "secure_sum": "securecomp.protocol.secure_sum",
 }
 
 
@@ -64,9 +64,8 @@ def test_a_first_use_loads_what_it_needs():
         "loaded = lambda: [m in sys.modules for m in ('securecomp.statistics', 'numpy')]\n"
         "print(*loaded()); securecomp.Study; print(*loaded())"
     )
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout == "False False\nTrue True\n"
 
 

@@ -7,9 +7,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from securecomp.audit.attacks import LikelihoodRatio
-from securecomp.audit.membership import from_scores, membership
-from securecomp.audit.outcome import Audit
+from securecomp.audit.membership.attacks import LikelihoodRatio
+from securecomp.audit.membership.membership_audit import from_scores, membership
+from securecomp.audit.membership.membership_report import Audit
 from securecomp.overhead.job import Case, Job, WrongResultError
 
 MEMBERS = (1_000, 10_000, 100_000)

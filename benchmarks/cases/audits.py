@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.audit.uniqueness import uniqueness
+from securecomp.audit.reidentification.uniqueness import uniqueness
 from securecomp.overhead.job import Case, Job, WrongResultError
 
 ROWS = 1_000_000

@@ -4,15 +4,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from securecomp import sums
 from securecomp.federated.checkpoints import begin
-from securecomp.federated.clear import InTheClear
+from securecomp.federated.config import Terms
+from securecomp.federated.local_update import Rows
 from securecomp.federated.losses import Loss
-from securecomp.federated.steps import Rows
-from securecomp.federated.terms import Terms
+from securecomp.federated.plaintext_sum import InTheClear
 from securecomp.federated.trainer import Model, Trainer
-from securecomp.local import LocalCarrier
 from securecomp.overhead.job import Case, Cost, Job, WrongResultError
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.protocol import sum_protocols as sums
+from securecomp.protocol.local_carrier import LocalCarrier
 
 SITES = (4, 54, 500)
 ROWS, COLUMNS = 50, 20
@@ -51,7 +52,7 @@ def averaged(protocol: str) -> Callable[[int], Job]:
             scheme, carrier = sums.protocol(protocol), LocalCarrier()
             for name in rows:
                 carrier.identity(name)
-            if isinstance(scheme, sums.Paillier):
+            if isinstance(scheme, Paillier):
                 scheme.key(carrier)
             return scheme, carrier
 

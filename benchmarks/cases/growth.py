@@ -5,7 +5,7 @@ import numpy as np
 from securecomp.overhead.data import integers
 from securecomp.overhead.job import Case, Job
 from securecomp.overhead.totals import BOUND, hospitals, pair
-from securecomp.sums import Sharing
+from securecomp.sharing.additive_sum import Sharing
 
 SERVERS = 3
 ELEMENTS = (100, 1_000, 10_000, 100_000, 1_000_000)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.audit.canaries import CanaryLeak, Space, canary_exposure
-from securecomp.audit.matching import MatchingLeak, gradient_matching
-from securecomp.audit.network import Network
+from securecomp.audit.reconstruction.canaries import CanaryLeak, Space, canary_exposure
+from securecomp.audit.reconstruction.gradient_matching import MatchingLeak, gradient_matching
+from securecomp.audit.reconstruction.two_layer_net import Network
 from securecomp.overhead.job import Case, Job, WrongResultError
 
 ROWS = (1, 10)

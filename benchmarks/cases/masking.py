@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks import aes
 from securecomp import secagg
-from securecomp.identity import Identity
 from securecomp.overhead.job import Case, Cost, Job, Target, WrongResultError
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import Client, Parameters, Server
-from securecomp.session import Layout, Session
 
 LANE = 4  # bytes of an element modulo 2^32
 NOTE = "Plaintext: numpy's sum of all clients' vectors. Secure: the time of this role alone."

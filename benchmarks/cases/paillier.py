@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.local import LocalCarrier
 from securecomp.overhead.job import Case, Cost, Job, WrongResultError
 from securecomp.paillier import EncryptedVector, PrivateKey, decrypt, encrypt
-from securecomp.session import Layout
-from securecomp.sums import Paillier
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.session import Layout
 
 BOUND = (1 << 40) - 1
 ADDITIONS = 1024

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.local import secure_sum
 from securecomp.overhead.job import Case, Job, Target, WrongResultError
 from securecomp.privacy import samplers
 from securecomp.privacy.distributed import KINDS, Kind, Plan, plan
-from securecomp.privacy.noise import Change
+from securecomp.privacy.noise_distributions import Change
+from securecomp.protocol.secure_sum import secure_sum
 
 DRAWS = 1_000_000
 RUNS = 10_000

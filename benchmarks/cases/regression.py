@@ -7,7 +7,7 @@ import numpy as np
 
 from securecomp import Column, Study
 from securecomp.overhead.job import Case, Cost, Job, WrongResultError
-from securecomp.sums import PROTOCOLS
+from securecomp.protocol.sum_protocols import PROTOCOLS
 
 HOSPITALS = 54
 MEDPAR = ("los", "hmo", "white", "age80", "type2", "type3")

@@ -11,7 +11,7 @@ from benchmarks import aes
 from securecomp.overhead.data import integers
 from securecomp.overhead.job import Case, Job, Target
 from securecomp.overhead.totals import BOUND, hospitals, pair
-from securecomp.sums import Sharing
+from securecomp.sharing.additive_sum import Sharing
 
 ELEMENTS = 1_000_000
 

@@ -5,8 +5,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from securecomp import wire
-from securecomp.ckks.agreement import Registration
+from securecomp.ckks.enrolment import Registration
+from securecomp.protocol import wire
 
 Kind = Literal["logits", "sigmoids"]
 

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.ckks import inputs
-from securecomp.ckks.client import InferenceClient, Predictions
-from securecomp.ckks.model import Bounds, LogisticModel, labels
+from securecomp.ckks.inference_client import InferenceClient, Predictions
+from securecomp.ckks.inference_server import InferenceServer
 from securecomp.ckks.owner import ModelOwner
 from securecomp.ckks.plan import Plan
 from securecomp.ckks.planner import Activation
-from securecomp.ckks.server import InferenceServer
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
-from securecomp.identity import Identity
+from securecomp.models import Bounds, LogisticModel, labels
+from securecomp.protocol.identity import Identity
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from securecomp.ckks import kernels
+from securecomp.ckks.native import ring_kernels
 from securecomp.ckks.plan import Plan
 from securecomp.errors import ParameterError, RangeError
 
@@ -159,6 +159,6 @@ def integers(array: Floats, plan: Plan) -> npt.NDArray[np.int64]:
     """
     scale = 2.0**plan.linear.input_bits / np.array(plan.bounds)
     out = np.empty((len(array), plan.inputs), np.int64)
-    kernels.rounded(array, scale, out[:, : len(plan.bounds)])
+    ring_kernels.rounded(array, scale, out[:, : len(plan.bounds)])
     out[:, len(plan.bounds) :] = 1 << plan.linear.input_bits
     return out

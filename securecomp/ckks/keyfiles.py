@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from securecomp.errors import DecodeError, KeyMismatchError
-from securecomp.identity import Identity
+from securecomp.protocol.identity import Identity
 
 VERSION = 1
 

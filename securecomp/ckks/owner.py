@@ -2,17 +2,18 @@
 
 import numpy as np
 
-from securecomp import identity as identity_
-from securecomp import wire
-from securecomp.ckks import linear, planner
-from securecomp.ckks.agreement import Engagement, Offer, Registration
-from securecomp.ckks.encryption import SEED_BYTES
-from securecomp.ckks.logits import body, integers, public_key
-from securecomp.ckks.messages import EncryptedWeights
-from securecomp.ckks.model import LogisticModel
+from securecomp.ckks import planner
+from securecomp.ckks.enrolment import Engagement, Offer, Registration
+from securecomp.ckks.inference_messages import EncryptedWeights
+from securecomp.ckks.native import linear
+from securecomp.ckks.native.encryption import SEED_BYTES
+from securecomp.ckks.native.logits import body, integers, public_key
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.identity import Identity
+from securecomp.models import LogisticModel
+from securecomp.protocol import identity as identity_
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
 
 
 class ModelOwner:

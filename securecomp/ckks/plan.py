@@ -10,13 +10,14 @@ from typing import Literal
 
 import msgspec
 
-from securecomp import wire
-from securecomp.ckks import security, sigmoidplan
-from securecomp.ckks.encryption import public_noise
-from securecomp.ckks.layout import Section, sections
-from securecomp.ckks.model import Label, Link, check_classes
-from securecomp.ckks.parameters import Linear, Sigmoid
+from securecomp.ckks.native import security
+from securecomp.ckks.native.encryption import public_noise
+from securecomp.ckks.native.layout import Section, sections
+from securecomp.ckks.native.ring_parameters import Linear, Sigmoid
+from securecomp.ckks.seal import sigmoid_plan
 from securecomp.errors import ParameterError
+from securecomp.models import Label, Link, check_classes
+from securecomp.protocol import wire
 
 MAX_ROWS = 1 << 17
 """Rows of one request; more go into several."""
@@ -89,7 +90,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             self._check_sigmoid(self.circuit)
 
     def _check_sigmoid(self, c: Sigmoid) -> None:
-        if len(self.features) > sigmoidplan.MOST_FEATURES:
+        if len(self.features) > sigmoid_plan.MOST_FEATURES:
             raise ParameterError("the plan has more features than its circuit takes")
         if self.error * (1 + _TINY) < c.numeric_error + c.polynomial_error:
             raise ParameterError("the plan's error is less than its circuit's")

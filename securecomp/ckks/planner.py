@@ -24,18 +24,19 @@ import math
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from securecomp.ckks import kernels, security, sigmoidplan
-from securecomp.ckks import ring as rings
-from securecomp.ckks.encryption import public_noise
-from securecomp.ckks.model import LogisticModel
-from securecomp.ckks.parameters import Linear, Sigmoid
+from securecomp.ckks.native import ring as rings
+from securecomp.ckks.native import ring_kernels, security
+from securecomp.ckks.native.encryption import public_noise
+from securecomp.ckks.native.ring_parameters import Linear, Sigmoid
 from securecomp.ckks.plan import MAX_FEATURES, Plan
+from securecomp.ckks.seal import sigmoid_plan
 from securecomp.core import minimax
 from securecomp.errors import ParameterError
+from securecomp.models import LogisticModel
 
 Activation = Literal["client", "server"]
 _DEGREES = (2048, 4096, 8192, 16384, 32768)
-_NOISE = kernels.NOISE_BOUND
+_NOISE = ring_kernels.NOISE_BOUND
 _TAIL = 947  # 21 ln(2^65), rounded up: 30.8 squared
 _MOST_INPUT_BITS = 50
 
@@ -245,14 +246,14 @@ def _sigmoid_plan(
     logit_bound = 2.0 ** power_above(max(scaled.logit, Fraction(1, 1 << 10)))
     if domain is None:
         domain = max(minimax.LEAST_DOMAIN, float(scaled.logit) * (1 + 1e-9))
-        if domain > sigmoidplan.MOST_DOMAIN:
+        if domain > sigmoid_plan.MOST_DOMAIN:
             raise ParameterError(
                 f"within the bounds a logit can reach {domain:.4g}, and polynomials are made for "
-                f"up to {sigmoidplan.MOST_DOMAIN:g}; give smaller bounds, or a domain that the "
+                f"up to {sigmoid_plan.MOST_DOMAIN:g}; give smaller bounds, or a domain that the "
                 "logits of real rows keep to"
             )
     weight_bound = 2.0 ** power_above(max(*scaled.totals, Fraction(1, 1 << 10)))
-    found = sigmoidplan.plan(
+    found = sigmoid_plan.plan(
         len(bounds),
         domain,
         degree,
@@ -307,9 +308,9 @@ def _circuit(
     # Both signs, and room for every error in the worst case.
     largest = (1 << best.scale) * (Fraction(2) ** logit_bits + 1)
     least = math.ceil(2 * (largest + Fraction(best.worst)))
-    levels = -(-least.bit_length() // kernels.MAX_BITS)
+    levels = -(-least.bit_length() // ring_kernels.MAX_BITS)
     bits = max(-(-least.bit_length() // levels), best.a + 2, 25)
-    while levels * bits <= security.LARGEST[degree] and bits <= kernels.MAX_BITS:
+    while levels * bits <= security.LARGEST[degree] and bits <= ring_kernels.MAX_BITS:
         with contextlib.suppress(ParameterError):  # too few primes of this length
             primes = rings.primes(degree, bits, levels)
             if math.prod(primes) > least:

@@ -7,7 +7,7 @@ cheap. `slices` transposes residues into 61 rows, `spread` makes a residue of ev
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core import bitkernels, buffers
+from securecomp.core import bit_kernels, buffers
 from securecomp.core.field import BITS, Residues
 
 Words = npt.NDArray[np.uint64]
@@ -22,14 +22,14 @@ def slices(residues: Residues, bits: int = BITS) -> Words:
     """Return the lowest bits of residues, shape (n,), as slices, shape (bits, words)."""
     width = words(residues.size)
     out = buffers.residues(bits * width).reshape(bits, width)
-    bitkernels.transpose(np.ascontiguousarray(residues), out)
+    bit_kernels.transpose(np.ascontiguousarray(residues), out)
     return out
 
 
 def spread(slice_: Words, count: int) -> Residues:
     """Return the bits of a slice, shape (words,), as residues 0 and 1, shape (count,)."""
     out = buffers.residues(count)
-    bitkernels.spread(np.ascontiguousarray(slice_), count, out)
+    bit_kernels.spread(np.ascontiguousarray(slice_), count, out)
     return out
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core import buffers, kernels
+from securecomp.core import buffers, field_kernels
 from securecomp.core.fixedpoint import as_array
 from securecomp.errors import ParameterError, RangeError
 
@@ -48,7 +48,7 @@ def check(values: npt.ArrayLike, what: str = "values") -> Residues:
     elif array.dtype.kind in "iu":
         # A negative integer is a large uint64, so one comparison refuses both ends.
         array = _contiguous(array, np.uint64)
-        good = kernels.canonical(array.reshape(-1))
+        good = field_kernels.canonical(array.reshape(-1))
     else:
         raise ParameterError(
             f"{what}: expected integers, got {array.dtype}; "
@@ -93,7 +93,7 @@ def encode(
         raise ParameterError(f"{what}: expected integers, got {array.dtype}")
     if not too_wide:
         flat = _contiguous(array, np.int64).reshape(-1)
-        if kernels.encode(flat, bound, out.reshape(-1)):
+        if field_kernels.encode(flat, bound, out.reshape(-1)):
             return out
     raise RangeError(f"{what}: a value is beyond the bound {bound}; declare a larger one")
 
@@ -112,7 +112,7 @@ def decode(
     """
     flat = _contiguous(residues, np.uint64)
     out = _output(out, flat.shape, np.int64)
-    if not kernels.decode(flat.reshape(-1), bound, out.reshape(-1)):
+    if not field_kernels.decode(flat.reshape(-1), bound, out.reshape(-1)):
         raise RangeError(f"{what}: a value is beyond the bound {bound}")
     return out
 
@@ -181,12 +181,12 @@ def _elementwise(kernel: Any, a: Residues, b: Residues, out: Residues | None) ->
 
 def add(a: Residues, b: Residues, out: Residues | None = None) -> Residues:
     """Return a + b mod p. `out` must be contiguous and may be `a` or `b`."""
-    return _elementwise(kernels.add, a, b, out)
+    return _elementwise(field_kernels.add, a, b, out)
 
 
 def subtract(a: Residues, b: Residues, out: Residues | None = None) -> Residues:
     """Return a - b mod p. `out` must be contiguous and may be `a` or `b`."""
-    return _elementwise(kernels.subtract, a, b, out)
+    return _elementwise(field_kernels.subtract, a, b, out)
 
 
 def negative(a: Residues) -> Residues:
@@ -198,9 +198,9 @@ def multiply(a: Residues, b: Residues, out: Residues | None = None) -> Residues:
     """Return a * b mod p. `out` must be contiguous and may be `a` or `b`."""
     if out is None and b.ndim == 0:
         out = _output(None, a.shape, np.uint64)
-        kernels.scale(_contiguous(a, np.uint64).reshape(-1), b[()], out.reshape(-1))
+        field_kernels.scale(_contiguous(a, np.uint64).reshape(-1), b[()], out.reshape(-1))
         return out
-    return _elementwise(kernels.multiply, a, b, out)
+    return _elementwise(field_kernels.multiply, a, b, out)
 
 
 def product(a: Residues, axis: int) -> Residues:
@@ -260,14 +260,14 @@ def matmul(a: Residues, b: Residues, plus: Residues | None = None) -> Residues:
         left = _digits(a[:, start : start + _BLOCK])
         right = _digits(b[start : start + _BLOCK])
         np.matmul(left, right, out=products)
-        kernels.join_products(products.reshape(_POINTS, m * n), out.reshape(-1))
+        field_kernels.join_products(products.reshape(_POINTS, m * n), out.reshape(-1))
     return out
 
 
 def _digits(matrix: Residues) -> npt.NDArray[np.float64]:
     digits = _points(*matrix.shape)
     flat = _contiguous(matrix, np.uint64).reshape(-1)
-    kernels.digits(flat, digits.reshape(_POINTS, matrix.size))
+    field_kernels.digits(flat, digits.reshape(_POINTS, matrix.size))
     return digits
 
 

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from securecomp.core import buffers, kernels
+from securecomp.core import buffers, field_kernels
 from securecomp.core.field import MODULUS, Residues
 from securecomp.errors import ParameterError
 
@@ -125,12 +125,12 @@ class Masks(_Keystreams):
     def add_to(self, block: Residues, index: int) -> None:
         """Add block `index` of every vector to `block`, at most BLOCK_WORDS long, in place."""
         for cipher in self._ciphers:
-            self._apply(kernels.mask_add, cipher, block, index)
+            self._apply(field_kernels.mask_add, cipher, block, index)
 
     def subtract_from(self, block: Residues, index: int) -> None:
         """Subtract block `index` of every vector from `block`, in place."""
         for cipher in self._ciphers:
-            self._apply(kernels.mask_subtract, cipher, block, index)
+            self._apply(field_kernels.mask_subtract, cipher, block, index)
 
     def _apply(self, kernel: Kernel, cipher: AESGCM, block: Residues, index: int) -> None:
         if block.size > BLOCK_WORDS:
@@ -195,7 +195,7 @@ class Uniform(_Keystreams):
         """Write block `index`, at most BLOCK_WORDS residues below `modulus`."""
         mask, bound = np.uint64((1 << modulus.bit_length()) - 1), np.uint64(modulus)
         words = self.words(block.size, index)
-        if not kernels.keep_below(words, mask, bound, block):
+        if not field_kernels.keep_below(words, mask, bound, block):
             return
         where = np.flatnonzero(block >= bound)
         attempt = 0
@@ -218,11 +218,11 @@ class Difference:
         """Write block `index`, at most BLOCK_WORDS residues."""
         plus = self._plus.words(block.size, index)
         minus = self._minus.words(block.size, index)
-        if kernels.mask_difference(plus, minus, block):  # a word is drawn again
+        if field_kernels.mask_difference(plus, minus, block):  # a word is drawn again
             taken = np.empty_like(block)
             self._plus.fill(block, index, MODULUS)
             self._minus.fill(taken, index, MODULUS)
-            kernels.subtract(block, taken, block)
+            field_kernels.subtract(block, taken, block)
 
 
 def expand(key: bytes, size: int) -> Residues:

@@ -7,15 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from securecomp.federated.dpmodels import DPLinearRegression, DPLogisticRegression
+    from securecomp.federated.dp_models import DPLinearRegression, DPLogisticRegression
     from securecomp.federated.estimators import (
         FederatedLinearRegression,
         FederatedLogisticRegression,
     )
 
 _HOMES = {
-    "DPLinearRegression": "securecomp.federated.dpmodels",
-    "DPLogisticRegression": "securecomp.federated.dpmodels",
+    "DPLinearRegression": "securecomp.federated.dp_models",
+    "DPLogisticRegression": "securecomp.federated.dp_models",
     "FederatedLinearRegression": "securecomp.federated.estimators",
     "FederatedLogisticRegression": "securecomp.federated.estimators",
 }

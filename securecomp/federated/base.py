@@ -13,27 +13,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from securecomp import sums
-from securecomp.ckks.model import Label
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError, ParameterError
-from securecomp.federated import checkpoints, gathering, matrices, scaling
+from securecomp.federated import checkpoints, matrices, scaling, training_data
 from securecomp.federated.checkpoints import Round
-from securecomp.federated.clear import InTheClear
-from securecomp.federated.gathering import Gathered
+from securecomp.federated.config import Strategy, Terms, digest
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.matrices import Arrays, Ranges
-from securecomp.federated.opening import Opener, fewest
+from securecomp.federated.plaintext_sum import InTheClear
 from securecomp.federated.records import Record
+from securecomp.federated.round_sum import Opener, fewest
 from securecomp.federated.scaling import Kind, Scaling
-from securecomp.federated.terms import Strategy, Terms, digest
 from securecomp.federated.trainer import Absent, Model, Progress, Trainer
-from securecomp.local import LocalCarrier
+from securecomp.federated.training_data import Gathered
+from securecomp.models import Label
 from securecomp.privacy.guarantee import Guarantee
-from securecomp.privacy.terms import Privacy
-from securecomp.statistics import designs
-from securecomp.statistics.designs import INTERCEPT
+from securecomp.privacy.policy import Privacy
+from securecomp.protocol import sum_protocols as sums
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.sharing.additive_sum import Sharing
+from securecomp.statistics.regression import designs
+from securecomp.statistics.regression.designs import INTERCEPT
 from securecomp.statistics.results import Run
 from securecomp.statistics.study import Study
 
@@ -217,7 +218,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             privacy = privacy or data.privacy
             protocol = protocol or data.protocol
         if protocol is None:
-            return privacy, sums.Sharing()
+            return privacy, Sharing()
         if not isinstance(protocol, str):
             if not hasattr(protocol, "run"):
                 raise ParameterError(f"protocol is a name or a SumProtocol, not {protocol!r}")
@@ -232,7 +233,9 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
                 raise ParameterError("classes of a study are its response's levels; declare them")
             if self.bounds is not None and not isinstance(self.bounds, Mapping):
                 raise ParameterError("bounds of a study map factors of the formula to numbers")
-            return gathering.of_study(data, formula, privacy, self.bounds, classify=self._classify)
+            return training_data.of_study(
+                data, formula, privacy, self.bounds, classify=self._classify
+            )
         if formula is not None:
             raise ParameterError("a formula is for a Study; matrices have their columns")
         return matrices.of_arrays(

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
-from securecomp.disk import read_bytes, write_output
 from securecomp.errors import DecodeError, KeyMismatchError
+from securecomp.protocol.storage import read_bytes, write_output
 
 _MAGIC = b"securecomp training checkpoint 1\n"
 ID_BYTES = 16

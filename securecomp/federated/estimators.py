@@ -5,17 +5,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.ckks.model import LogisticModel, labels, probabilities, winners
 from securecomp.federated.base import (
     ClassifierMixin,
     Federated,
     RegressorMixin,
     check_is_fitted,
 )
-from securecomp.federated.gathering import Gathered
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.scaling import Scaling
 from securecomp.federated.trainer import Trainer
+from securecomp.federated.training_data import Gathered
+from securecomp.models import LogisticModel, labels, probabilities, winners
 
 _LEAST_BOUND, _MOST_BOUND = 2.0**-100, 2.0**100
 

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp import wire
-from securecomp.ckks.model import Label, check_classes
 from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.federated.gathering import Gathered, Ints, Site, numbered
 from securecomp.federated.losses import Floats, one_hot
-from securecomp.privacy.terms import Privacy
-from securecomp.statistics.reading import is_missing
+from securecomp.federated.training_data import Gathered, Ints, Site, numbered
+from securecomp.models import Label, check_classes
+from securecomp.privacy.policy import Privacy
+from securecomp.protocol import wire
+from securecomp.statistics.cell_values import is_missing
 
 Arrays = Mapping[str, Sequence[Any]]
 """Site name to (X, y), or (X, y, whose each row is)."""

@@ -20,12 +20,12 @@ from typing import Any
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError, BudgetError, ParameterError, RangeError
+from securecomp.federated.dp_config import Terms, agreed
 from securecomp.federated.dpsgd import Schedule
-from securecomp.federated.dpterms import Terms, agreed
 from securecomp.federated.poisson import batches, check_rate
 from securecomp.privacy.accounting import Sampled, Total, total
 from securecomp.privacy.guarantee import Guarantee
-from securecomp.privacy.terms import Budget
+from securecomp.privacy.policy import Budget
 
 try:
     import torch

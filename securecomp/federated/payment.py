@@ -17,12 +17,12 @@ from pathlib import Path
 
 from securecomp.errors import LocalProtocolError, ParameterError
 from securecomp.federated.checkpoints import Checkpoint, Reserved
+from securecomp.federated.config import Terms
 from securecomp.federated.records import Record
-from securecomp.federated.terms import Terms
-from securecomp.journal import FileJournal, Journal, MemoryJournal
-from securecomp.privacy.amounts import Cost, written
 from securecomp.privacy.ledger import Ledger, Reservation
-from securecomp.privacy.terms import Privacy
+from securecomp.privacy.policy import Privacy
+from securecomp.privacy.privacy_amounts import Cost, written
+from securecomp.protocol.journal import FileJournal, Journal, MemoryJournal
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ from scipy.optimize import brentq
 from securecomp.errors import ParameterError
 from securecomp.federated.clipping import UNIT
 from securecomp.privacy.accounting import Accountant, Sampled, Total, renyi, renyi_epsilon, total
-from securecomp.privacy.amounts import Amount, delta_of, epsilon_of
 from securecomp.privacy.calibration import gaussian_ratio
+from securecomp.privacy.privacy_amounts import Amount, delta_of, epsilon_of
 
 _T = 30.0
 MOST_NOISE = 1000.0

@@ -24,15 +24,15 @@ import numpy as np
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
+from securecomp.federated.config import Terms
 from securecomp.federated.losses import Floats
-from securecomp.federated.terms import Terms
 from securecomp.privacy import distributed
-from securecomp.privacy.amounts import below
 from securecomp.privacy.distributed import Plan
 from securecomp.privacy.guarantee import Guarantee
-from securecomp.privacy.noise import Change
+from securecomp.privacy.noise_distributions import Change
+from securecomp.privacy.policy import Privacy
+from securecomp.privacy.privacy_amounts import below
 from securecomp.privacy.rotation import Encoding
-from securecomp.privacy.terms import Privacy
 
 _RESOLUTION = 1 << 20
 """Integers for the length `clip`: rounding adds a millionth of what noise covers."""

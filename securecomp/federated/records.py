@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from securecomp.disk import check_output
 from securecomp.federated import checkpoints
 from securecomp.federated.checkpoints import Checkpoint
+from securecomp.protocol.storage import check_output
 
 
 @dataclass(frozen=True, slots=True)

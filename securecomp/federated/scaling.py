@@ -14,11 +14,11 @@ import numpy as np
 
 from securecomp.errors import ParameterError
 from securecomp.federated.checkpoints import Checkpoint, floats, numbers
-from securecomp.federated.gathering import Gathered
+from securecomp.federated.local_update import Rows
 from securecomp.federated.losses import Floats
-from securecomp.federated.opening import Opener
-from securecomp.federated.steps import Rows
-from securecomp.statistics.adding import Block, Reals
+from securecomp.federated.round_sum import Opener
+from securecomp.federated.training_data import Gathered
+from securecomp.statistics.adder import Block, Reals
 
 Kind = Literal["bounds", "moments", "none"]
 KINDS: tuple[Kind, ...] = ("bounds", "moments", "none")

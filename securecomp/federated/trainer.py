@@ -24,24 +24,24 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from securecomp import sums
-from securecomp.carrier import Carrier
 from securecomp.core import prg
 from securecomp.core.limbs import Limbs
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.federated import steps
+from securecomp.federated import local_update
 from securecomp.federated.checkpoints import Checkpoint, Round, floats, numbers
-from securecomp.federated.clear import InTheClear
+from securecomp.federated.config import Terms
+from securecomp.federated.local_update import Rows
 from securecomp.federated.losses import Floats, Loss
-from securecomp.federated.opening import START, Gone, Opener, fewest
 from securecomp.federated.payment import Payment
+from securecomp.federated.plaintext_sum import InTheClear
 from securecomp.federated.protection import Protection
 from securecomp.federated.records import Record
-from securecomp.federated.steps import Rows
-from securecomp.federated.terms import Terms
-from securecomp.privacy.terms import Privacy
-from securecomp.session import Layout
-from securecomp.statistics.adding import Block, Reals
+from securecomp.federated.round_sum import START, Gone, Opener, fewest
+from securecomp.privacy.policy import Privacy
+from securecomp.protocol import sum_protocols as sums
+from securecomp.protocol.carrier import Carrier
+from securecomp.protocol.session import Layout
+from securecomp.statistics.adder import Block, Reals
 
 Absent = Callable[[int, tuple[str, ...]], Gone]
 """Takes a round and who is asked; returns who does not answer, by step."""
@@ -264,7 +264,7 @@ class Trainer:
             if protection.of_sites:
                 vectors = iter([self._proposed(number, name).reshape(1, -1)])
             else:
-                vectors = steps.unit_gradients(model.loss, self._rows[name], weights)
+                vectors = local_update.unit_gradients(model.loss, self._rows[name], weights)
             parts[name] = protection.integers(number, vectors, self._carrier.entropy)
         block = Block(protection.labels(), protection.bound, parts)
         totals, names = self.opener.add(there, [block], gone)
@@ -273,7 +273,7 @@ class Trainer:
             return total / len(names), names, None, None
         examples = self._units()
         with np.errstate(all="ignore"):
-            gradient = total / examples + steps.penalised(weights, terms.l2, model.intercept)
+            gradient = total / examples + local_update.penalised(weights, terms.l2, model.intercept)
             return -terms.learning_rate * gradient, names, examples, None
 
     def _change(self, number: int, name: str) -> Floats:
@@ -290,13 +290,13 @@ class Trainer:
     def _proposed(self, number: int, name: str) -> Floats:
         order = prg.derive(self.state.seed, "federated order", number, name)
         model = self.model
-        return steps.change(
+        return local_update.change(
             self.terms, model.loss, self._rows[name], self.weights, model.intercept, order
         )
 
     def _loss(self, number: int, name: str, weights: Floats) -> Floats:
         own = self._rows[name]
-        found = steps.total_loss(self.model.loss, own, weights)
+        found = local_update.total_loss(self.model.loss, own, weights)
         if not np.isfinite(found) or abs(found) > _LARGEST_LOSS * own.count:
             raise RangeError(
                 f"{name}: its mean loss in round {number} is not finite, or above "

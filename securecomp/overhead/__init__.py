@@ -42,7 +42,7 @@ A spread is `median`, `q1`, `q3`, `low`, `high`: quartiles, and the median's 95 
 
 from securecomp.overhead.job import Case, Cost, Job, Target, WrongResultError
 from securecomp.overhead.measurement import measure
+from securecomp.overhead.measurement_tables import text
 from securecomp.overhead.runner import report
-from securecomp.overhead.tables import text
 
 __all__ = ["Case", "Cost", "Job", "Target", "WrongResultError", "measure", "report", "text"]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.drawing import COLOURS, DASHES, INK, drawn, plain
-from securecomp.overhead.choosing import FEWEST, MOST, Way
-from securecomp.overhead.network import Line
+from securecomp.overhead.line_model import Line
 from securecomp.overhead.quantities import figures, seconds, size
+from securecomp.overhead.scheme_choice import FEWEST, MOST, Way
+from securecomp.show.figures import COLOURS, DASHES, INK, drawn, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.ckks import InferenceClient, InferenceServer, LogisticModel, ModelOwner
-from securecomp.ckks.model import probabilities
 from securecomp.errors import WrongResultError
-from securecomp.identity import Identity
+from securecomp.models import probabilities
 from securecomp.overhead.data import reals
 from securecomp.overhead.job import DECODE, Cost, Job
+from securecomp.protocol.identity import Identity
 
 FEATURES = 30
 BOUND = 8.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from securecomp.errors import ParameterError, WrongResultError
-from securecomp.local import Transcript
+from securecomp.protocol.local_carrier import Transcript
 
 __all__ = ["DECODE", "Case", "Cost", "Job", "Target", "WrongResultError", "chosen", "role"]
 

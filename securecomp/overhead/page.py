@@ -10,14 +10,17 @@ from typing import Any
 
 from securecomp.overhead import charts, views
 from securecomp.overhead.charts import Band, Dot
-from securecomp.overhead.choosing import CASES, Way, fastest, ways
-from securecomp.overhead.claims import CLAIMS, Claim, verdict
-from securecomp.overhead.network import LINES
+from securecomp.overhead.line_model import LINES
+from securecomp.overhead.published_claims import CLAIMS, Claim, verdict
 from securecomp.overhead.quantities import figures, seconds, size
 from securecomp.overhead.rates import BOUND
+from securecomp.overhead.scheme_choice import CASES, Way, fastest, ways
 from securecomp.overhead.views import Job, Row, Spread
-from securecomp.pages import render
-from securecomp.sums import Masking, Paillier, Sharing, SumProtocol
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.protocol.sum_protocols import SumProtocol
+from securecomp.secagg.masked_sum import Masking
+from securecomp.sharing.additive_sum import Sharing
+from securecomp.show.pages import render
 
 Report = Mapping[str, Any]
 Figure = tuple[str, str]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from securecomp.overhead import machine
-from securecomp.overhead.claims import CLAIMS
 from securecomp.overhead.fits import fits
 from securecomp.overhead.job import Case
 from securecomp.overhead.measurement import Row, described
+from securecomp.overhead.published_claims import CLAIMS
 
 FORMAT = 1
 _BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

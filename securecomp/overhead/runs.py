@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from securecomp.disk import read_text, write_output
 from securecomp.errors import DecodeError
 from securecomp.overhead.runner import FORMAT
+from securecomp.protocol.storage import read_text, write_output
 
 _NEEDED = {"machine": dict, "versions": dict, "rows": list, "fits": list, "peers": list}
 

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import WrongResultError
+from securecomp.mpc.computation import Computation
+from securecomp.mpc.functions import SIGMOID_ERROR, sigmoid
+from securecomp.mpc.selection import sort
+from securecomp.mpc.shared_array import SharedArray
 from securecomp.overhead.data import integers
 from securecomp.overhead.job import Cost, Job
 from securecomp.overhead.totals import ClockedCarrier, hospitals
-from securecomp.sharing.choosing import sort
-from securecomp.sharing.computation import Computation
-from securecomp.sharing.functions import SIGMOID_ERROR, sigmoid
-from securecomp.sharing.shared import SharedArray
 
 Array = npt.NDArray[Any]
 BITS = 16

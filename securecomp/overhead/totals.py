@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.carrier import K, T, Vector
 from securecomp.errors import WrongResultError
-from securecomp.local import LocalCarrier
 from securecomp.overhead.data import integers
 from securecomp.overhead.job import DECODE, Cost, Job, role
 from securecomp.paillier import PrivateKey, encrypt
-from securecomp.session import Layout
-from securecomp.sums import Masking, Paillier, Sharing, SumProtocol
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.protocol.carrier import K, T, Vector
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.session import Layout
+from securecomp.protocol.sum_protocols import SumProtocol
+from securecomp.secagg.masked_sum import Masking
+from securecomp.sharing.additive_sum import Sharing
 
 BOUND = (1 << 40) - 1
 BITS = 2048

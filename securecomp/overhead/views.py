@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from securecomp.overhead.network import LINES, Line
+from securecomp.overhead.line_model import LINES, Line
 from securecomp.overhead.quantities import figures, interval, memory, seconds, size
 
 Row = Mapping[str, Any]

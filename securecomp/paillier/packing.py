@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core import field, kernels
+from securecomp.core import field, field_kernels
 from securecomp.errors import ParameterError, RangeError
 from securecomp.paillier.keys import PublicKey
 
@@ -102,7 +102,7 @@ class Packing:
         for start in range(0, array.size, self.slots):
             part = (array[start : start + self.slots] + shift).astype(np.uint64)
             words = np.zeros(-(-part.size * self.slot // 64), "<u8")
-            kernels.pack(part, self.slot, words)
+            field_kernels.pack(part, self.slot, words)
             packed = int.from_bytes(words.tobytes(), "little")
             plaintexts.append(packed - self._offset(part.size, shift))
         return plaintexts
@@ -130,6 +130,6 @@ class Packing:
                 size = -(-part.size * self.slot // 64)
                 words = np.frombuffer(shifted.to_bytes(8 * size, "little"), "<u8")
                 digits = np.empty(part.size, np.uint64)
-                kernels.unpack(words, self.slot, digits)
+                field_kernels.unpack(words, self.slot, digits)
                 part[:] = digits.view(np.int64) - half
         return out

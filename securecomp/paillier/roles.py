@@ -24,8 +24,6 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from gmpy2 import mpz
 
-from securecomp import identity as identity_
-from securecomp import wire
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
@@ -38,14 +36,16 @@ from securecomp.errors import (
     RemoteProtocolError,
     ThresholdError,
 )
-from securecomp.identity import Identity
 from securecomp.paillier import vectors
 from securecomp.paillier.encoding import join_ciphertexts, split_ciphertexts
 from securecomp.paillier.keys import PrivateKey, PublicKey
 from securecomp.paillier.packing import Packing
 from securecomp.paillier.vectors import EncryptedVector, Exponent
-from securecomp.roles import SessionRole, State
-from securecomp.session import Session
+from securecomp.protocol import identity as identity_
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.role import SessionRole, State
+from securecomp.protocol.session import Session
 
 
 def protocol_name(key: PublicKey) -> str:

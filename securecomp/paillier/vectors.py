@@ -25,7 +25,7 @@ from securecomp.errors import (
     ParameterError,
     RangeError,
 )
-from securecomp.paillier import fixedbase
+from securecomp.paillier import fixed_base
 from securecomp.paillier.keys import PrivateKey, PublicKey, random_below
 from securecomp.paillier.packing import Packing
 
@@ -168,7 +168,7 @@ def dot(vectors: Sequence[EncryptedVector], weights: Sequence[int]) -> Encrypted
     columns = zip(*(v.ciphertexts for v in vectors), strict=True)
     try:
         result.ciphertexts = [
-            fixedbase.multi_power(column, integers, first.key.n2) for column in columns
+            fixed_base.multi_power(column, integers, first.key.n2) for column in columns
         ]
     except ZeroDivisionError:
         raise DecodeError("a ciphertext shares a factor with the modulus") from None
@@ -188,7 +188,7 @@ def randomisers(
     *,
     exponent: Exponent = "half",
     owner: PrivateKey | None = None,
-    memory: int = fixedbase.DEFAULT_MEMORY,
+    memory: int = fixed_base.DEFAULT_MEMORY,
     expected: int = 0,
     entropy: Entropy = entropy_.system,
 ) -> Iterator[Any]:
@@ -226,14 +226,14 @@ def randomisers(
         return int.from_bytes(entropy(size), "big") & ((1 << bits) - 1)
 
     if owner is None:
-        table = fixedbase.shared_table(int(key.h_s), int(key.n2), bits, wanted, memory)
+        table = fixed_base.shared_table(int(key.h_s), int(key.n2), bits, wanted, memory)
         for _ in range(count):
             yield table.power(draw())
         return
     p2, q2, inverse = owner.squares()
     base = int(key.h_s)
-    at_p = fixedbase.shared_table(base % int(p2), int(p2), bits, wanted, memory // 2)
-    at_q = fixedbase.shared_table(base % int(q2), int(q2), bits, wanted, memory // 2)
+    at_p = fixed_base.shared_table(base % int(p2), int(p2), bits, wanted, memory // 2)
+    at_q = fixed_base.shared_table(base % int(q2), int(q2), bits, wanted, memory // 2)
     for _ in range(count):
         r = draw()
         a, b = at_p.power(r), at_q.power(r)
@@ -248,7 +248,7 @@ def encrypt(
     additions: int = 1024,
     exponent: Exponent = "half",
     owner: PrivateKey | None = None,
-    memory: int = fixedbase.DEFAULT_MEMORY,
+    memory: int = fixed_base.DEFAULT_MEMORY,
     executor: Executor | None = None,
     progress: Progress | None = None,
     entropy: Entropy = entropy_.system,

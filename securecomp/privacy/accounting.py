@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from securecomp.errors import BackendUnavailableError, ParameterError
-from securecomp.privacy.amounts import Amount, delta_of
 from securecomp.privacy.calibration import gaussian_epsilon, positive
+from securecomp.privacy.privacy_amounts import Amount, delta_of
 from securecomp.privacy.sensitivity import Relation
 
 Accountant = Literal["plain", "RDP", "PLD"]

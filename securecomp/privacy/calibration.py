@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtri
 
 from securecomp.errors import ParameterError
-from securecomp.privacy.amounts import Amount, above, delta_of, epsilon_of
+from securecomp.privacy.privacy_amounts import Amount, above, delta_of, epsilon_of
 from securecomp.privacy.sensitivity import Sensitivity
 
 _ROUNDING = 1e-15

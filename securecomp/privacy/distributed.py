@@ -24,9 +24,9 @@ from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, ThresholdError
-from securecomp.privacy import noise, samplers
-from securecomp.privacy.noise import Change
-from securecomp.privacy.terms import KINDS, Kind
+from securecomp.privacy import noise_distributions, samplers
+from securecomp.privacy.noise_distributions import Change
+from securecomp.privacy.policy import KINDS, Kind
 
 _NORMAL, _LAPLACE = 1.96, 2.12  # standard deviations that hold 95 %: of one Laplace number 2.118
 _LAPLACE_REACH = 100  # scales; passed with probability exp(-100)
@@ -89,7 +89,7 @@ class Plan:
         part = self.parts[block]
         if self.kind == "laplace":
             return math.ceil(_LAPLACE_REACH * part)
-        return noise.reach(float(part))
+        return noise_distributions.reach(float(part))
 
     def deviation(self, block: int, contributors: int | None = None) -> float:
         """Return the standard deviation of the noise of so many contributors; by default all."""
@@ -111,7 +111,7 @@ class Plan:
         if self.kind == "laplace":
             return "pure"
         total = math.sqrt(self.honest * self.parts[0])
-        one = len(self.changes) == 1 and noise.is_exact(self.changes[0], total)
+        one = len(self.changes) == 1 and noise_distributions.is_exact(self.changes[0], total)
         return "exact" if one else "RDP"
 
     def check(self, contributors: int) -> None:
@@ -176,10 +176,10 @@ def plan(
         scales = [Fraction(len(changes) * c.l1) / Fraction(epsilon) for c in changes]
         return Plan(kind, epsilon, 0.0, changes, tuple(scales), parties, honest, needed)
     if kind == "skellam":
-        total = noise.skellam_variances(changes, epsilon, delta)
+        total = noise_distributions.skellam_variances(changes, epsilon, delta)
         local = [variance / honest for variance in total]
     else:
-        local = list(noise.gaussian_variances(changes, epsilon, delta, honest))
+        local = list(noise_distributions.gaussian_variances(changes, epsilon, delta, honest))
     # Rounded up on a grid, so that the numbers stay short: more noise is never less private.
     parts = tuple(
         Fraction(math.ceil(v * _GRID), _GRID) if v > 2.0**-10 else Fraction(v) for v in local

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from securecomp.privacy.amounts import Amount, Cost, delta_of, epsilon_of, written
+from securecomp.privacy.privacy_amounts import Amount, Cost, delta_of, epsilon_of, written
 from securecomp.privacy.sensitivity import Neighbours
 
 FALSE_ALARMS = 0.01

@@ -20,10 +20,10 @@ from securecomp.errors import (
     LocalProtocolError,
     ParameterError,
 )
-from securecomp.journal import sync
-from securecomp.privacy.amounts import NOTHING, Amount, Cost, written
-from securecomp.privacy.chain import Kind, State, check_head, opening, replay
+from securecomp.privacy.ledger_history import Kind, State, check_head, opening, replay
+from securecomp.privacy.privacy_amounts import NOTHING, Amount, Cost, written
 from securecomp.privacy.sensitivity import Neighbours
+from securecomp.protocol.journal import sync
 
 _TABLE = """CREATE TABLE history (
     number INTEGER PRIMARY KEY, kind TEXT NOT NULL, reservation INTEGER NOT NULL,

@@ -25,7 +25,7 @@ from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, RangeError
-from securecomp.privacy.noise import Change
+from securecomp.privacy.noise_distributions import Change
 
 Floats = npt.NDArray[np.float64]
 Relation = Literal["add/remove", "replace-one"]

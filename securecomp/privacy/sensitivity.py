@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from securecomp.core.fixedpoint import Number, shown
 from securecomp.errors import ParameterError, RangeError
-from securecomp.privacy.amounts import above
+from securecomp.privacy.privacy_amounts import above
 
 Relation = Literal["add/remove", "replace-one"]
 Unit = Literal["record", "patient", "site"]

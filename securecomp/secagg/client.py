@@ -21,8 +21,6 @@ from typing import ClassVar
 import msgspec
 import numpy.typing as npt
 
-from securecomp import identity as identity_
-from securecomp import wire
 from securecomp.core import entropy as entropy_
 from securecomp.core import field
 from securecomp.core.entropy import Entropy
@@ -35,12 +33,15 @@ from securecomp.errors import (
     RemoteProtocolError,
     ThresholdError,
 )
-from securecomp.identity import Identity
-from securecomp.journal import Journal, MemoryJournal
-from securecomp.roles import SessionRole, State
+from securecomp.protocol import identity as identity_
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.journal import Journal, MemoryJournal
+from securecomp.protocol.role import SessionRole, State
+from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import masking
 from securecomp.secagg.keyring import BOX_BYTES, SECRET_BYTES, KeyRing
-from securecomp.secagg.messages import (
+from securecomp.secagg.masking_messages import (
     Advertise,
     Boxes,
     Consent,
@@ -52,7 +53,6 @@ from securecomp.secagg.messages import (
     Unmask,
 )
 from securecomp.secagg.parameters import Parameters
-from securecomp.session import Layout, Session
 
 
 class Client(SessionRole):

@@ -17,7 +17,7 @@ from securecomp.core import field, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
 from securecomp.errors import ParameterError, RangeError
-from securecomp.identity import exchange
+from securecomp.protocol.identity import exchange
 from securecomp.secagg import masking
 from securecomp.sharing import shamir
 

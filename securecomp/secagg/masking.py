@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp import publickey, wire
 from securecomp.core import buffers, prg
 from securecomp.core.prg import Lanes
 from securecomp.errors import ParameterError, RangeError
+from securecomp.protocol import public_key, wire
+from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import graph
-from securecomp.secagg.messages import Keys, Masked
+from securecomp.secagg.masking_messages import Keys, Masked
 from securecomp.secagg.parameters import Parameters
-from securecomp.session import Layout, Session
 
 
 def graph_of(session: Session, parameters: Parameters) -> list[list[int]]:
@@ -35,7 +35,7 @@ def without_top_bit(key: bytes) -> bytes:
 
 def is_key(key: bytes) -> bool:
     """Return whether this can be a party's X25519 key."""
-    return len(key) == publickey.POINT_BYTES and not publickey.is_small_order(key)
+    return len(key) == public_key.POINT_BYTES and not public_key.is_small_order(key)
 
 
 def roster(keys: Keys) -> bytes:

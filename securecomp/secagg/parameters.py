@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Literal
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
+from securecomp.protocol.session import Session
 from securecomp.secagg import graph
-from securecomp.session import Session
 
 Security = Literal["semi-honest", "active"]
 PROTOCOL = "masking/sum/1"

@@ -13,8 +13,6 @@ from typing import ClassVar
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from securecomp import identity as identity_
-from securecomp import wire
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
@@ -26,12 +24,14 @@ from securecomp.errors import (
     RemoteProtocolError,
     ThresholdError,
 )
-from securecomp.identity import Identity
-from securecomp.roles import SessionRole, State
+from securecomp.protocol import identity as identity_
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.role import SessionRole, State
+from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import masking
-from securecomp.secagg.aggregate import Aggregate, read_total
 from securecomp.secagg.keyring import BOX_BYTES, SHARE_LIMBS, public_key
-from securecomp.secagg.messages import (
+from securecomp.secagg.masking_messages import (
     Advertise,
     Boxes,
     Consent,
@@ -44,8 +44,8 @@ from securecomp.secagg.messages import (
     Unmask,
 )
 from securecomp.secagg.parameters import Parameters
+from securecomp.secagg.receiver import Aggregate, read_total
 from securecomp.secagg.recovery import recover
-from securecomp.session import Layout, Session
 
 
 class Server(SessionRole):

@@ -1,8 +1,16 @@
 """Statistics over sites that do not show their rows, on any sum protocol."""
 
-from securecomp.statistics.codebook import Codebook, CodebookWarning
-from securecomp.statistics.coxresult import Cox
-from securecomp.statistics.definitions import (
+from securecomp.statistics.codebook.agreed_codebook import Codebook, CodebookWarning
+from securecomp.statistics.codebook.entries import Entry
+from securecomp.statistics.codebook.findings import Finding
+from securecomp.statistics.ranks.quantiles import Ranks
+from securecomp.statistics.ranks.scoring import Scores
+from securecomp.statistics.ranks.winner import Winner
+from securecomp.statistics.regression.regression_results import Regression
+from securecomp.statistics.results import Result, Run
+from securecomp.statistics.schema import Column
+from securecomp.statistics.study import Study
+from securecomp.statistics.summaries.definitions import (
     Count,
     CrossTable,
     Histogram,
@@ -11,17 +19,9 @@ from securecomp.statistics.definitions import (
     Sum,
     Variance,
 )
-from securecomp.statistics.entries import Entry
-from securecomp.statistics.findings import Finding
-from securecomp.statistics.logrank import LogRank
-from securecomp.statistics.ranks import Ranks
-from securecomp.statistics.regressions import Regression
-from securecomp.statistics.results import Result, Run
-from securecomp.statistics.schema import Column
-from securecomp.statistics.scoring import Scores
-from securecomp.statistics.study import Study
-from securecomp.statistics.survival import KaplanMeier
-from securecomp.statistics.winner import Winner
+from securecomp.statistics.survival.cox_result import Cox
+from securecomp.statistics.survival.kaplan_meier import KaplanMeier
+from securecomp.statistics.survival.log_rank import LogRank
 
 __all__ = [
     "Codebook",

@@ -1,9 +1,9 @@
 """What a study can be asked beyond counts, sums and means: all its methods together."""
 
-from securecomp.statistics.classical import Classical
-from securecomp.statistics.lifetimes import Lifetimes
-from securecomp.statistics.models import Models
-from securecomp.statistics.onshares import OnShares
+from securecomp.statistics.comparisons.classical import Classical
+from securecomp.statistics.ranks.onshares import OnShares
+from securecomp.statistics.regression.regression_methods import Models
+from securecomp.statistics.survival.lifetimes import Lifetimes
 
 
 class Analyses(Classical, Lifetimes, Models, OnShares):

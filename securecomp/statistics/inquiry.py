@@ -4,14 +4,14 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from securecomp import sums
 from securecomp.core.entropy import Entropy
-from securecomp.local import LocalCarrier
-from securecomp.statistics.adding import Adder, Block
+from securecomp.protocol import sum_protocols as sums
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.statistics.adder import Adder, Block
 from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.results import Run
 from securecomp.statistics.schema import Schema
-from securecomp.statistics.tables import Table
+from securecomp.statistics.site_table import Table
 
 
 class Noise(Protocol):

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError, RangeError
-from securecomp.statistics.powersums import power_sums
-from securecomp.statistics.reading import Mask
+from securecomp.statistics.cell_values import Mask
+from securecomp.statistics.power_sums import power_sums
 from securecomp.statistics.schema import MAX_ROWS, Schema
-from securecomp.statistics.tables import Level, Table
+from securecomp.statistics.site_table import Level, Table
 
 Missing = Literal["error", "drop"]
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError
-from securecomp.statistics.adding import Block
+from securecomp.statistics.adder import Block
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import group_codes, kept_rows
-from securecomp.statistics.powersums import power_sums, product_sums
+from securecomp.statistics.power_sums import power_sums, product_sums
 from securecomp.statistics.schema import MAX_ROWS
-from securecomp.statistics.tables import Level, Table
+from securecomp.statistics.site_table import Level, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import narwhals as nw
 import numpy as np
 
 from securecomp.errors import BackendUnavailableError, ParameterError
-from securecomp.local import Transcript
-from securecomp.statistics.definitions import CrossTable, Histogram, Row, Statistic, Sum
+from securecomp.protocol.local_carrier import Transcript
 from securecomp.statistics.measures import bin_names
+from securecomp.statistics.summaries.definitions import CrossTable, Histogram, Row, Statistic, Sum
 
 if TYPE_CHECKING:
     from securecomp.privacy.guarantee import Guarantee

@@ -16,7 +16,7 @@ import numpy as np
 
 from securecomp.core.fixedpoint import MAX_BITS, FixedPoint, Number, shown
 from securecomp.errors import ParameterError, RangeError
-from securecomp.statistics.tables import Level, Table
+from securecomp.statistics.site_table import Level, Table
 
 MAX_LEVELS = 1000
 MAX_ROWS = (1 << 31) - 1

@@ -8,22 +8,24 @@ from typing import Any, Literal
 
 import numpy as np
 
-from securecomp import sums, wire
 from securecomp.errors import AuthenticationError, ParameterError, ThresholdError
-from securecomp.local import LocalCarrier
-from securecomp.privacy.terms import Privacy
-from securecomp.statistics import definitions, release
+from securecomp.privacy.policy import Privacy
+from securecomp.protocol import sum_protocols as sums
+from securecomp.protocol import wire
+from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.statistics.analyses import Analyses
-from securecomp.statistics.cells import needed
-from securecomp.statistics.codebook import Codebook, CodebookWarning, Signature
-from securecomp.statistics.definitions import Pool, Statistic
-from securecomp.statistics.findings import find
+from securecomp.statistics.codebook.agreed_codebook import Codebook, CodebookWarning, Signature
+from securecomp.statistics.codebook.findings import find
+from securecomp.statistics.disclosure import release
+from securecomp.statistics.disclosure.suppression import DEFAULT_MINIMUM, Rule
+from securecomp.statistics.disclosure.table_cells import needed
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Missing
 from securecomp.statistics.results import Result
 from securecomp.statistics.schema import MAX_ROWS, Column, Schema
-from securecomp.statistics.suppression import DEFAULT_MINIMUM, Rule
-from securecomp.statistics.tables import Table
+from securecomp.statistics.site_table import Table
+from securecomp.statistics.summaries import definitions
+from securecomp.statistics.summaries.definitions import Pool, Statistic
 
 _ROUNDING = 1e-12  # of the terms' size: what adding floats may lose
 
@@ -239,7 +241,9 @@ class Study(Analyses):
         return results
 
     def _noised(self, privacy: Privacy, statistics: Sequence[Statistic]) -> list[Result]:
-        from securecomp.statistics.noised import Noised  # samplers take a while to load
+        from securecomp.statistics.summaries.private_summaries import (
+            Noised,  # samplers take a while to load
+        )
 
         self.agree()
         if self.codebook is not None:

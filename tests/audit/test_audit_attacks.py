@@ -14,11 +14,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from securecomp.audit.attacks import LikelihoodRatio, LossThreshold, ShadowModels
 from securecomp.audit.confidences import answers
-from securecomp.audit.lots import Lots
-from securecomp.audit.roc import Roc
-from securecomp.audit.shadows import halves
+from securecomp.audit.membership.attacks import LikelihoodRatio, LossThreshold, ShadowModels
+from securecomp.audit.membership.roc_curve import Roc
+from securecomp.audit.membership.shadows import halves
+from securecomp.audit.seeded_random import Lots
 from securecomp.errors import ParameterError
 
 SIZE = 150

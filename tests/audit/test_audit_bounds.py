@@ -17,9 +17,9 @@ from securecomp.audit.bounds import (
     share_high,
     share_low,
 )
-from securecomp.audit.guesses import evidence
-from securecomp.audit.lots import Lots
-from securecomp.audit.trials import Trials
+from securecomp.audit.membership.guesses import evidence
+from securecomp.audit.membership.trials import Trials
+from securecomp.audit.seeded_random import Lots
 from securecomp.errors import ParameterError
 
 

@@ -15,15 +15,15 @@ from scipy import special
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from securecomp.audit.attacks import LikelihoodRatio
-from securecomp.audit.claims import Claim, above, below
-from securecomp.audit.membership import from_scores, membership
-from securecomp.audit.strength import Strength
-from securecomp.audit.trials import Trials, retrained
-from securecomp.drawing import svg
+from securecomp.audit.membership.attacks import LikelihoodRatio
+from securecomp.audit.membership.claims import Claim, above, below
+from securecomp.audit.membership.membership_audit import from_scores, membership
+from securecomp.audit.membership.strength import Strength
+from securecomp.audit.membership.trials import Trials, retrained
+from securecomp.cli.report_page import exhibition
 from securecomp.errors import ParameterError, RefutedError, ThresholdError
 from securecomp.privacy.sensitivity import Neighbours
-from securecomp.reports import exhibition
+from securecomp.show.figures import svg
 
 RECORD = {"delta": 1e-5, "unit": "record"}
 SIDES = slice(0, 1000), slice(1000, 2000)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from securecomp.audit.roc import Roc, rows_needed
+from securecomp.audit.membership.roc_curve import Roc, rows_needed
 from securecomp.errors import ParameterError
 
 SCORES = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=40)

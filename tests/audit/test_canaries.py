@@ -9,7 +9,7 @@ import pytest
 from replaying import Replay
 from scipy.stats import norm, skewnorm
 
-from securecomp.audit.canaries import (
+from securecomp.audit.reconstruction.canaries import (
     BY_CHANCE,
     Space,
     _log_below,

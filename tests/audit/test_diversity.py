@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-from securecomp.audit.uniqueness import uniqueness
+from securecomp.audit.reidentification.uniqueness import uniqueness
 
 # Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam, "l-diversity: privacy beyond k-anonymity",
 # TKDD 1(1), 2007: the conditions of figure 1 under the groups of figures 2 and 3.

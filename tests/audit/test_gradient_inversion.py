@@ -9,8 +9,8 @@ from replaying import Replay
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from securecomp.audit.gradients import gradient_inversion, recover
-from securecomp.audit.network import Network
+from securecomp.audit.reconstruction.gradients import gradient_inversion, recover
+from securecomp.audit.reconstruction.two_layer_net import Network
 from securecomp.errors import ParameterError
 from securecomp.federated.losses import Loss
 

@@ -6,11 +6,17 @@ from replaying import Replay
 from scipy.optimize import approx_fprime
 from sklearn.datasets import load_digits
 
-from securecomp.audit.matching import _cosine, _squared, gradient_matching, match, paired
-from securecomp.audit.network import Network
-from securecomp.audit.similarity import psnr, ssim
+from securecomp.audit.reconstruction.gradient_matching import (
+    _cosine,
+    _squared,
+    gradient_matching,
+    match,
+    paired,
+)
+from securecomp.audit.reconstruction.similarity import psnr, ssim
+from securecomp.audit.reconstruction.two_layer_net import Network
 from securecomp.errors import ParameterError
-from securecomp.local import secure_sum
+from securecomp.protocol.secure_sum import secure_sum
 
 IMAGES, DIGITS = load_digits(return_X_y=True)
 IMAGES = IMAGES / 16

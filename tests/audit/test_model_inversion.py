@@ -9,8 +9,8 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, Perceptron
 
-from securecomp.audit.answers import Answers
-from securecomp.audit.inversion import compared, invert, model_inversion
+from securecomp.audit.membership.restricted_model import Answers
+from securecomp.audit.reconstruction.inversion import compared, invert, model_inversion
 from securecomp.errors import ParameterError
 
 IMAGES, DIGITS = load_digits(return_X_y=True)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from securecomp import Study
-from securecomp.audit.modelfile import classifier, rows
+from securecomp.audit.model_file import classifier, rows
 from securecomp.ckks import LogisticModel
 from securecomp.errors import DecodeError, ParameterError, RangeError
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from replaying import Replay
 
-from securecomp.audit.matching import match
-from securecomp.audit.network import Network
+from securecomp.audit.reconstruction.gradient_matching import match
+from securecomp.audit.reconstruction.two_layer_net import Network
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra [torch]")
 

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import nbinom
 
-from securecomp.audit.population import estimate, parameters, pitman, right_match, zayatz
+from securecomp.audit.reidentification.population import (
+    estimate,
+    parameters,
+    pitman,
+    right_match,
+    zayatz,
+)
 
 
 def matched(size, fraction, alpha=0.0):

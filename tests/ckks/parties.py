@@ -3,11 +3,11 @@
 import numpy as np
 from sharing.cast import bug, stream
 
-from securecomp import identity as identities
-from securecomp import wire
 from securecomp.ckks import InferenceClient, InferenceServer, LogisticModel, ModelOwner
-from securecomp.ckks.messages import Answer, EncryptedWeights, Query
-from securecomp.identity import Identity
+from securecomp.ckks.inference_messages import Answer, EncryptedWeights, Query
+from securecomp.protocol import identity as identities
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
 
 __all__ = ["KINDS", "Parties", "bug", "changed", "linear_model", "stream", "table"]
 

@@ -9,8 +9,8 @@ from ckks.parties import Parties, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from securecomp import identity, wire
 from securecomp.errors import AuthenticationError, DecodeError, RemoteProtocolError
+from securecomp.protocol import identity, wire
 
 DOCUMENTED = (DecodeError, AuthenticationError, RemoteProtocolError)
 ROWS = table(2)

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from securecomp.ckks import chebyshev, noise
-from securecomp.ckks.chain import choose
-from securecomp.ckks.chebyshev import Series, Value
-from securecomp.ckks.noise import Trace, Tracer
-from securecomp.ckks.security import LARGEST
-from securecomp.ckks.sigmoidcircuit import SigmoidClient, SigmoidServer
-from securecomp.ckks.sigmoidplan import Plan, plan
+from securecomp.ckks.native import ciphertext_noise
+from securecomp.ckks.native.ciphertext_noise import Trace, Tracer
+from securecomp.ckks.native.moduli import choose
+from securecomp.ckks.native.security import LARGEST
+from securecomp.ckks.seal import chebyshev
+from securecomp.ckks.seal.chebyshev import Series, Value
+from securecomp.ckks.seal.sigmoid_circuit import SigmoidClient, SigmoidServer
+from securecomp.ckks.seal.sigmoid_plan import Plan, plan
 from securecomp.core import minimax
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
@@ -149,7 +150,9 @@ def test_the_error_stays_within_its_bounds(degree, precision):
 def test_the_noise_is_of_the_stated_size_and_law():
     """Its standard deviation is the predicted one, and its tail is Laplace's, not Gauss's."""
     agreed = plan(2, 8.0, 1, feature_bound=8.0, weight_bound=8.0, precision=1e-2)
-    sigma = agreed.numeric_error / noise.ALLOWANCE / noise.factor(agreed.slots)
+    sigma = (
+        agreed.numeric_error / ciphertext_noise.ALLOWANCE / ciphertext_noise.factor(agreed.slots)
+    )
     x = RNG.uniform(-0.5, 0.5, (agreed.slots, 2))
     found = []
     for _ in range(12):

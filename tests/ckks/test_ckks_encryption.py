@@ -10,9 +10,9 @@ from ckks.parties import Parties, linear_model, stream, table
 from core.prg_reference import derive
 from core.prg_reference import words as keystream
 
-from securecomp.ckks.client import KeyFile
-from securecomp.ckks.encryption import PublicKey, SecretKey, polynomials
-from securecomp.ckks.ring import Ring, primes
+from securecomp.ckks.inference_client import KeyFile
+from securecomp.ckks.native.encryption import PublicKey, SecretKey, polynomials
+from securecomp.ckks.native.ring import Ring, primes
 
 SEED = stream("secret")(32)
 RINGS = {

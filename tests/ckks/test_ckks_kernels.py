@@ -7,9 +7,9 @@ from ckks.parties import stream
 from hypothesis import given
 from hypothesis import strategies as st
 
-from securecomp.ckks import kernels, ring
-from securecomp.ckks.ring import Fixed, Ring, primes
-from securecomp.core import kernels as packing
+from securecomp.ckks.native import ring, ring_kernels
+from securecomp.ckks.native.ring import Fixed, Ring, primes
+from securecomp.core import field_kernels as packing
 from securecomp.errors import ParameterError
 
 SIZES = [(64, 25, 1), (64, 61, 3), (128, 61, 1), (256, 30, 2), (512, 50, 1), (1024, 61, 1)]
@@ -149,7 +149,7 @@ class TestPrecompute:
         w = data.draw(st.lists(st.integers(0, q - 1), min_size=1, max_size=8))
         w += [0, 1, q - 1, q // 2]
         out = np.empty(len(w), np.uint64)
-        kernels.precompute(np.array(w, np.uint64), np.uint64(q), out)
+        ring_kernels.precompute(np.array(w, np.uint64), np.uint64(q), out)
         assert out.tolist() == [(x << 64) // q for x in w]
 
     @given(st.data())
@@ -165,10 +165,10 @@ class TestPrecompute:
         ws = np.array([(y << 64) // q for y in w], np.uint64)
         arrays = np.array(x, np.uint64), np.array(w, np.uint64), ws, np.uint64(q)
         acc = np.array([q - 1] * len(x), np.uint64)
-        kernels.add_product(acc, *arrays)
+        ring_kernels.add_product(acc, *arrays)
         assert acc.tolist() == [(q - 1 + a * b) % q for a, b in zip(x, w, strict=True)]
         acc = np.zeros((1, len(x)), np.uint64)
-        kernels.subtract_products(acc, arrays[0][None], *arrays[1:])
+        ring_kernels.subtract_products(acc, arrays[0][None], *arrays[1:])
         assert acc[0].tolist() == [-a * b % q for a, b in zip(x, w, strict=True)]
 
 
@@ -178,7 +178,7 @@ def absorbed(q, bits, bodies, masks, weights, start, kept=None):
     words = np.zeros(-(-n * len(bodies) * bits // 64) + 1, np.uint64)
     packing.pack(np.array(bodies, np.uint64).reshape(-1), bits, words)
     acc = np.array(start, np.uint64)
-    found = kernels.absorb(
+    found = ring_kernels.absorb(
         words,
         bits,
         np.array(masks, np.uint64).reshape(-1),
@@ -209,8 +209,8 @@ def test_sums_of_multiples(data):
     masks = [array(4) + [q - 1] * (n - 4) for _ in range(count)]
     weights, start = array(outputs, count), [[[1] * n, [q - 1] * n]] * outputs
     found, acc = absorbed(q, bits, bodies, masks, weights, start)
-    assert found == kernels.GOOD
-    kernels.reduce(acc.reshape(-1), np.uint64(q))
+    assert found == ring_kernels.GOOD
+    ring_kernels.reduce(acc.reshape(-1), np.uint64(q))
     for k in range(outputs):
         for part, ciphertexts in enumerate((bodies, masks)):
             products = [[w * x for x in c] for w, c in zip(weights[k], ciphertexts, strict=True)]
@@ -222,7 +222,7 @@ def test_only_the_low_bits_of_a_mask_count():
     (q,) = primes(64, 40, 1)
     bodies, masks = [[0] * 64], [[(7 << 40) + 5] * 64]
     found, acc = absorbed(q, 40, bodies, masks, [[3]], np.zeros((1, 2, 64)))
-    assert (found, acc[0, 1].tolist()) == (kernels.GOOD, [15] * 64)
+    assert (found, acc[0, 1].tolist()) == (ring_kernels.GOOD, [15] * 64)
 
 
 @pytest.mark.parametrize("place", [0, 63, 64, 127])
@@ -233,9 +233,9 @@ def test_residues_that_are_none(place):
     bad = good.copy()
     bad.reshape(-1)[place] = q
     weights, start = [[1, 1]], np.zeros((1, 2, 64))
-    assert absorbed(q, 40, bad, good, weights, start)[0] == kernels.BODIES
+    assert absorbed(q, 40, bad, good, weights, start)[0] == ring_kernels.BODIES
     found, acc = absorbed(q, 40, good, bad, weights, start)
-    assert found == kernels.MASKS
+    assert found == ring_kernels.MASKS
     assert not acc.any()
 
 
@@ -247,7 +247,7 @@ def test_noise_is_the_difference_of_two_counts():
     messages = [m - 2**50 for m in numbers("messages", 62, 2**51)] + [2**50, -(2**50)]
     lift = 2**55 % q
     out = np.empty((1, 64), np.uint64)
-    kernels.noisy(
+    ring_kernels.noisy(
         np.array([messages], np.int64),
         np.array(words, np.uint64),
         np.uint64(lift),
@@ -259,13 +259,13 @@ def test_noise_is_the_difference_of_two_counts():
     noise = [(w & low).bit_count() - (w >> 21 & low).bit_count() for w in words]
     assert out[0].tolist() == [(m * lift + e) % q for m, e in zip(messages, noise, strict=True)]
     assert (max(noise), min(noise)) == (21, -21)
-    assert kernels.NOISE_BOUND == 21
+    assert ring_kernels.NOISE_BOUND == 21
 
 
 def test_ternary_is_the_remainder_by_three():
     words = np.array([0, 1, 2, 3, 2**64 - 1, 2**64 - 2], np.uint64)
     out = np.empty(6, np.uint64)
-    kernels.ternary(words, out)
+    ring_kernels.ternary(words, out)
     assert out.view(np.int64).tolist() == [int(w) % 3 - 1 for w in words]
 
 
@@ -273,10 +273,10 @@ def test_ternary_is_the_remainder_by_three():
 def test_canonical(place):
     (q,) = primes(64, 61, 1)
     a = np.full(64, q - 1, np.uint64)
-    assert kernels.canonical(a, np.uint64(q))
+    assert ring_kernels.canonical(a, np.uint64(q))
     for wrong in (q, q + 1, 2**64 - 1):
         a[place] = wrong
-        assert not kernels.canonical(a, np.uint64(q))
+        assert not ring_kernels.canonical(a, np.uint64(q))
 
 
 class TestRing:

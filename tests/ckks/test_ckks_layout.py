@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from securecomp.ckks.layout import Section, blocks, sections
+from securecomp.ckks.native.layout import Section, blocks, sections
 
 DEGREES = [4, 16, 64]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ckks.parties import Parties, linear_model, table
 
-from securecomp.ckks import FileLedger, InferenceServer, MemoryLedger, ledger, server
+from securecomp.ckks import FileLedger, InferenceServer, MemoryLedger, inference_server, request_log
 from securecomp.errors import (
     BudgetError,
     LocalProtocolError,
@@ -172,7 +172,7 @@ class TestFiles:
                 done.append(found.st_size)
             real(descriptor)
 
-        monkeypatch.setattr(ledger.os, "fsync", fsync)
+        monkeypatch.setattr(request_log.os, "fsync", fsync)
         book = FileLedger(tmp_path)
         book.check("ann", ONE, 3, 5)
         assert done == []
@@ -188,7 +188,7 @@ class TestFiles:
             real(descriptor)
 
         book = FileLedger(tmp_path)
-        monkeypatch.setattr(ledger.os, "fsync", fsync)
+        monkeypatch.setattr(request_log.os, "fsync", fsync)
         book.spend("ann", ONE, 3, 5)
         assert folders == [True, False]
         book.spend("ann", TWO, 1, 5)
@@ -215,7 +215,7 @@ class TestFiles:
         def denied(*_, **__):
             raise PermissionError(errno.EACCES, "Permission denied")
 
-        monkeypatch.setattr(ledger.Path, "mkdir", denied)
+        monkeypatch.setattr(request_log.Path, "mkdir", denied)
         with pytest.raises(ParameterError, match="Permission denied"):
             FileLedger(tmp_path / "new")
 
@@ -227,7 +227,7 @@ class TestFiles:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(ledger.os, "fsync", full)
+            patch.setattr(request_log.os, "fsync", full)
             for name in ("ann", "bob"):
                 with pytest.raises(LocalProtocolError, match=f"{name} cannot be .*: No space left"):
                     book.spend(name, TWO, 2, 5)
@@ -252,7 +252,7 @@ class TestFiles:
             "        pass\n"
             "print(passed)\n"
         )
-        path = str(Path(ledger.__file__))
+        path = str(Path(request_log.__file__))
         running = [
             subprocess.Popen(  # noqa: S603
                 [sys.executable, "-c", program, path, str(tmp_path), str(i)],
@@ -294,7 +294,7 @@ class TestServers:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(server.identity_, "seal", crash)
+            patch.setattr(inference_server.identity_, "seal", crash)
             with pytest.raises(KeyboardInterrupt):
                 parties.server.predict(request)
         with pytest.raises(RemoteProtocolError, match="answered before"):

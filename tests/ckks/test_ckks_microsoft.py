@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from ckks.parties import Parties, linear_model, stream, table
 
-from securecomp.ckks.encryption import SecretKey, polynomials
-from securecomp.ckks.ring import Fixed, primes, ring
+from securecomp.ckks.native.encryption import SecretKey, polynomials
+from securecomp.ckks.native.ring import Fixed, primes, ring
 from securecomp.core.prg import derive
 
 seal = pytest.importorskip("tenseal.sealapi")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from securecomp.ckks import LogisticModel
-from securecomp.ckks.model import link_probabilities, probabilities, sigmoid, winners
 from securecomp.errors import DecodeError, ParameterError
+from securecomp.models import link_probabilities, probabilities, sigmoid, winners
 
 MODEL = linear_model(3, 4)
 FACTS = json.loads(MODEL.to_json())

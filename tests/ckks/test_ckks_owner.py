@@ -5,9 +5,9 @@ import pytest
 from ckks.parties import Parties, changed, linear_model, table
 
 from securecomp.ckks import InferenceServer
-from securecomp.ckks.logits import integers
-from securecomp.ckks.messages import EncryptedWeights, Query
-from securecomp.ckks.ring import Fixed
+from securecomp.ckks.inference_messages import EncryptedWeights, Query
+from securecomp.ckks.native.logits import integers
+from securecomp.ckks.native.ring import Fixed
 from securecomp.errors import (
     AuthenticationError,
     DecodeError,
@@ -15,7 +15,7 @@ from securecomp.errors import (
     LocalProtocolError,
     RemoteProtocolError,
 )
-from securecomp.wire import Vector
+from securecomp.protocol.wire import Vector
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from ckks.parties import Parties, linear_model, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from securecomp import wire
 from securecomp.ckks import Offer, Plan, planner
-from securecomp.ckks.agreement import Engagement
-from securecomp.ckks.parameters import Linear
+from securecomp.ckks.enrolment import Engagement
+from securecomp.ckks.native.ring import primes
+from securecomp.ckks.native.ring_parameters import Linear
 from securecomp.ckks.plan import MAX_ROWS
-from securecomp.ckks.ring import primes
 from securecomp.errors import DecodeError, KeyMismatchError, ParameterError
+from securecomp.protocol import wire
 
 CHOICES = {"plain": {}, "protected": {"protect_model": True}, "encrypted": {"encrypted": True}}
 

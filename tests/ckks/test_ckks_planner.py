@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from securecomp.ckks import LogisticModel, inputs, planner
-from securecomp.ckks.logits import integers
+from securecomp.ckks.native.logits import integers
 from securecomp.ckks.plan import MAX_FEATURES
 from securecomp.ckks.planner import power_above
 from securecomp.errors import ParameterError

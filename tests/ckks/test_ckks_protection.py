@@ -9,8 +9,8 @@ from ckks.parties import Parties, changed, linear_model, stream, table
 from core.prg_reference import derive
 from core.prg_reference import words as keystream
 
-from securecomp.ckks import linear
-from securecomp.ckks.logits import integers
+from securecomp.ckks.native import linear
+from securecomp.ckks.native.logits import integers
 from securecomp.errors import BudgetError
 
 FEATURES = 6

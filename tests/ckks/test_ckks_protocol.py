@@ -7,7 +7,7 @@ import pytest
 from ckks.parties import Parties, changed, linear_model, stream, table
 
 from securecomp.ckks import InferenceClient, InferenceServer, LogisticModel
-from securecomp.ckks.messages import Answer, Query
+from securecomp.ckks.inference_messages import Answer, Query
 from securecomp.errors import (
     AuthenticationError,
     BudgetError,
@@ -17,8 +17,8 @@ from securecomp.errors import (
     ParameterError,
     RemoteProtocolError,
 )
-from securecomp.identity import Identity
-from securecomp.wire import Vector
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.wire import Vector
 
 CHOICES = {"plain": {}, "protected": {"protect_model": True}, "encrypted": {"encrypted": True}}
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from securecomp.ckks import InferenceClient, Offer, Registration
-from securecomp.ckks.logits import pack
+from securecomp.ckks.native.logits import pack
 from securecomp.errors import (
     AuthenticationError,
     DecodeError,
@@ -20,7 +20,7 @@ from securecomp.errors import (
     ParameterError,
     RemoteProtocolError,
 )
-from securecomp.identity import Identity
+from securecomp.protocol.identity import Identity
 
 CHOICES = {"plain": {}, "protected": {"protect_model": True}, "encrypted": {"encrypted": True}}
 

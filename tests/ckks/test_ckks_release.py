@@ -13,14 +13,21 @@ from ckks.parties import Parties, linear_model, stream, table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from securecomp import wire
-from securecomp.ckks import FileLedger, InferenceClient, InferenceServer, files, planner, server
-from securecomp.ckks.client import Predictions
-from securecomp.ckks.encryption import PublicKey
-from securecomp.ckks.layout import Section
-from securecomp.ckks.logits import LogitClient, integers, pack
-from securecomp.core import kernels
+from securecomp.ckks import (
+    FileLedger,
+    InferenceClient,
+    InferenceServer,
+    inference_files,
+    inference_server,
+    planner,
+)
+from securecomp.ckks.inference_client import Predictions
+from securecomp.ckks.native.encryption import PublicKey
+from securecomp.ckks.native.layout import Section
+from securecomp.ckks.native.logits import LogitClient, integers, pack
+from securecomp.core import field_kernels
 from securecomp.errors import BudgetError, DecodeError, KeyMismatchError, ParameterError
+from securecomp.protocol import wire
 
 SHARED = {
     "shareable": {"shareable_rows": 1000},
@@ -105,7 +112,7 @@ def test_the_noise_of_shared_results_is_uniform_and_wide():
 
 def pack_all(parties, residues):
     words = np.zeros(wire.packed_size(residues.size, parties.ring.bits) // 8, "<u8")
-    kernels.pack(residues, parties.ring.bits, words)
+    field_kernels.pack(residues, parties.ring.bits, words)
     return words.tobytes()
 
 
@@ -218,7 +225,7 @@ class TestServerFiles:
 
     def test_no_secret_in_a_repr(self):
         parties = Parties()
-        file = msgspec.json.decode(parties.server.to_json(), type=server._ServerFile)
+        file = msgspec.json.decode(parties.server.to_json(), type=inference_server._ServerFile)
         assert repr(parties.identities["server"].export()) not in repr(file)
 
     def test_fingerprints_of_the_latest_key(self):
@@ -234,15 +241,17 @@ class TestServerFiles:
 class TestFiles:
     @given(st.lists(st.binary(max_size=50), min_size=1, max_size=6))
     def test_there_and_back(self, messages):
-        assert [bytes(m) for m in files.split(files.join(messages), "f")] == messages
+        assert [
+            bytes(m) for m in inference_files.split(inference_files.join(messages), "f")
+        ] == messages
 
     @given(st.lists(st.binary(max_size=20), min_size=1, max_size=3), st.data())
     def test_damage(self, messages, data):
-        good = files.join(messages)
+        good = inference_files.join(messages)
         size = data.draw(st.integers(0, len(good) - 1))
         for bad in (good[:size], good + b"\x00", good + bytes(8), b"x" + good):
             with pytest.raises(DecodeError, match=r"^here: "):
-                files.split(bad, "here")
+                inference_files.split(bad, "here")
 
     def test_lies(self):
         head = b"SCCM" + struct.pack(">BI", 1, 1)
@@ -253,7 +262,7 @@ class TestFiles:
             b"SCCM" + struct.pack(">BI", 1, 2**32 - 1) + struct.pack(">Q", 0),
         ):
             with pytest.raises(DecodeError):
-                files.split(bad, "here")
+                inference_files.split(bad, "here")
 
     def test_labels_are_no_formulas(self):
         labels = ("=1+1", "+a", "-1", "@x", "\tb", "\rc", "\x00", "a=b", "", 3)
@@ -261,7 +270,9 @@ class TestFiles:
         parts = [Predictions(values, "logits", labels, "softmax")]
         header = ["=cmd()", "-x", "age"]
         rows = [["=own", -5, -2.5]] * len(labels)
-        found = list(csv.reader(io.StringIO(files.format_csv(header, rows, parts, 2), newline="")))
+        found = list(
+            csv.reader(io.StringIO(inference_files.format_csv(header, rows, parts, 2), newline=""))
+        )
         assert found[0][:4] == ["'=cmd()", "'-x", "age", "prediction"]
         assert found[0][4] == "probability =1+1"
         shown = ["'=1+1", "'+a", "'-1", "'@x", "'\tb", "'\rc", "'\x00", "a=b", "", "3"]
@@ -270,7 +281,7 @@ class TestFiles:
 
     def test_labels_that_are_numbers(self):
         parts = [Predictions(np.array([[-3.0], [3.0]]), "logits", (-1, 1), "sigmoid")]
-        found = list(csv.reader(io.StringIO(files.format_csv([], (), parts, 2))))
+        found = list(csv.reader(io.StringIO(inference_files.format_csv([], (), parts, 2))))
         assert [row[0] for row in found] == ["prediction", "-1", "1"]
 
     def test_a_table(self):
@@ -278,7 +289,7 @@ class TestFiles:
             Predictions(np.array([[0.0], [3.0]]), "logits", ("no", "yes, much"), "sigmoid"),
             Predictions(np.array([[-3.0]]), "logits", ("no", "yes, much"), "sigmoid"),
         ]
-        text = files.format_csv(["name"], [["Ann"], ["Bob"], ['"C"']], parts, 3)
+        text = inference_files.format_csv(["name"], [["Ann"], ["Bob"], ['"C"']], parts, 3)
         found = list(csv.reader(io.StringIO(text)))
         assert found == [
             ["name", "prediction", "probability no", "probability yes, much"],

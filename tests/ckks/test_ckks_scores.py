@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from ckks.parties import linear_model, stream, table
 
-from securecomp import wire
 from securecomp.ckks import EncryptedLogisticRegression, InferenceClient, InferenceServer, planner
-from securecomp.ckks.messages import Columns, Scores
-from securecomp.ckks.model import probabilities
-from securecomp.ckks.parameters import Sigmoid
-from securecomp.ckks.scores import ScoreClient, ScoreServer
+from securecomp.ckks.inference_messages import Columns, Scores
+from securecomp.ckks.native.ring_parameters import Sigmoid
+from securecomp.ckks.seal.sigmoid_scores import ScoreClient, ScoreServer
 from securecomp.errors import (
     DecodeError,
     ParameterError,
     RangeError,
     RemoteProtocolError,
 )
+from securecomp.models import probabilities
+from securecomp.protocol import wire
 
 pytest.importorskip("tenseal")
 
@@ -193,7 +193,7 @@ def _decoded(body, kind):
 
 
 def _sealed(client, message):
-    from securecomp import identity
+    from securecomp.protocol import identity
 
     e = client._engagement
     header = e.header(message.KIND, client.name, client.offer.server, e.agreement)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from securecomp.ckks import chain as chains
-from securecomp.ckks import seal
-from securecomp.ckks.chain import Chain, choose
-from securecomp.ckks.security import LARGEST
+from securecomp.ckks.native import moduli as chains
+from securecomp.ckks.native.moduli import Chain, choose
+from securecomp.ckks.native.security import LARGEST
+from securecomp.ckks.seal import seal_context
 from securecomp.errors import BackendUnavailableError, DecodeError, ParameterError
 
 pytest.importorskip("tenseal")
@@ -25,12 +25,12 @@ TOP = 3
 
 @pytest.fixture(scope="module")
 def context():
-    return seal.Context(choose(4096, 20, TOP - 1))
+    return seal_context.Context(choose(4096, 20, TOP - 1))
 
 
 @pytest.fixture(scope="module")
 def key(context):
-    return seal.SecretKey(context)
+    return seal_context.SecretKey(context)
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +74,21 @@ def test_a_chosen_chain_is_secure_and_seal_agrees(ring, rescalings):
         assert chain.levels == rescalings + 1
         assert all(q % (2 * ring) == 1 for q in (*chain.moduli, chain.special))
         if ring <= 8192:
-            assert seal.Context(chain).chain == chain
+            assert seal_context.Context(chain).chain == chain
 
 
 def test_our_limits_are_stricter_than_seals():
     for ring, bits in LARGEST.items():
-        theirs = seal.backend().CoeffModulus.MaxBitCount(ring, seal.backend().SEC_LEVEL_TYPE.TC128)
+        theirs = seal_context.backend().CoeffModulus.MaxBitCount(
+            ring, seal_context.backend().SEC_LEVEL_TYPE.TC128
+        )
         assert bits < theirs
 
 
 def test_seal_has_the_last_word_on_a_chain():
     unchecked = SimpleNamespace(ring=4096, moduli=choose(8192, 40, 2).moduli, special=12289)
     with pytest.raises(ParameterError, match="SEAL refuses"):
-        seal.Context(unchecked)
+        seal_context.Context(unchecked)
 
 
 def test_insecure_and_unusable_chains_are_refused():
@@ -135,16 +137,16 @@ def test_two_encryptions_differ(key):
 
 
 def test_a_saved_key_decrypts(context, key, fresh):
-    again = seal.SecretKey.from_bytes(context, key.to_bytes())
+    again = seal_context.SecretKey.from_bytes(context, key.to_bytes())
     assert again.decrypt(context.load(fresh, TOP, SCALE, seeded=True))[0] == pytest.approx(
         0.5, abs=5e-3
     )
-    other = seal.SecretKey(context).decrypt(context.load(fresh, TOP, SCALE, seeded=True))
+    other = seal_context.SecretKey(context).decrypt(context.load(fresh, TOP, SCALE, seeded=True))
     assert abs(other[0] - 0.5) > 5e-3
 
 
 def test_a_server_multiplies_with_public_bytes_only(context, key, fresh, keys):
-    server = seal.Context(context.chain)
+    server = seal_context.Context(context.chain)
     relinearisation = server.load_relinearisation_keys(keys)
     ciphertext = server.load(fresh, TOP, SCALE, seeded=True)
     square = server.empty()
@@ -173,13 +175,13 @@ def test_nothing_shows_a_secret(context, key):
 def test_without_memory_files_a_private_temporary_file_is_used(monkeypatch, tmp_path, key):
     monkeypatch.delattr(os, "memfd_create", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with seal._file(b"content") as path:
+    with seal_context._file(b"content") as path:
         assert os.path.dirname(path) == str(tmp_path)
         assert os.stat(path).st_mode & 0o777 == 0o600
         with open(path, "rb") as stream:
             assert stream.read() == b"content"
     assert key.to_bytes()
-    with pytest.raises(KeyError), seal._file(b""):
+    with pytest.raises(KeyError), seal_context._file(b""):
         raise KeyError
     assert list(tmp_path.iterdir()) == []
 
@@ -195,19 +197,19 @@ def test_no_descriptor_stays_open(context, key, fresh):
 
 
 def test_a_missing_backend_is_named(monkeypatch):
-    seal.backend.cache_clear()
+    seal_context.backend.cache_clear()
     try:
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, "tenseal", None)
             patch.setitem(sys.modules, "tenseal.sealapi", None)
             with pytest.raises(BackendUnavailableError, match=r"securecomp\[ckks\]"):
-                seal.backend()
+                seal_context.backend()
         with monkeypatch.context() as patch:
-            patch.setattr(seal, "_written_by", lambda _: (3, 7))
+            patch.setattr(seal_context, "_written_by", lambda _: (3, 7))
             with pytest.raises(BackendUnavailableError, match="SEAL 4"):
-                seal.backend()
+                seal_context.backend()
     finally:
-        seal.backend.cache_clear()
+        seal_context.backend.cache_clear()
 
 
 # Hostile bytes
@@ -228,14 +230,14 @@ def test_the_level_the_scale_and_the_kind_are_checked(context, key, fresh, full)
 
 
 def test_other_parameters_are_refused(context, fresh, keys, key):
-    other = seal.Context(choose(4096, 21, TOP - 1))
+    other = seal_context.Context(choose(4096, 21, TOP - 1))
     with pytest.raises(DecodeError, match="other parameters"):
         other.load(fresh, TOP, SCALE, seeded=True)
     with pytest.raises(DecodeError, match="other parameters"):
         other.load_relinearisation_keys(keys)
     with pytest.raises(DecodeError, match="other parameters"):
-        seal.SecretKey.from_bytes(other, key.to_bytes())
-    larger = seal.Context(choose(8192, 20, TOP - 1))
+        seal_context.SecretKey.from_bytes(other, key.to_bytes())
+    larger = seal_context.Context(choose(8192, 20, TOP - 1))
     for load in (larger.load_relinearisation_keys, larger.load_secret_key):
         with pytest.raises(DecodeError):
             load(keys)

@@ -7,9 +7,10 @@ from ckks.parties import linear_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from securecomp.ckks import planner, security
-from securecomp.ckks.parameters import Linear
-from securecomp.ckks.ring import primes
+from securecomp.ckks import planner
+from securecomp.ckks.native import security
+from securecomp.ckks.native.ring import primes
+from securecomp.ckks.native.ring_parameters import Linear
 from securecomp.errors import ParameterError
 
 # HomomorphicEncryption.org (2018), table 1: uniform ternary secret, 128 bits, classical.

@@ -30,8 +30,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from securecomp.ckks import LogisticModel
-from securecomp.ckks.model import probabilities, winners
 from securecomp.errors import ParameterError
+from securecomp.models import probabilities, winners
 
 TWO = load_breast_cancer(return_X_y=True)
 THREE = load_iris(return_X_y=True)

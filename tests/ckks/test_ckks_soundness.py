@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from ckks.parties import linear_model
 
-from securecomp.ckks import Plan, planner, sigmoidplan
+from securecomp.ckks import Plan, planner
+from securecomp.ckks.seal import sigmoid_plan
 
 KINDS = {"plain": {}, "protected": {"protect_model": True}, "encrypted": {"encrypted": True}}
 
@@ -82,6 +83,6 @@ def test_an_error_below_the_polynomials():
 
 def test_more_features_than_a_polynomials_circuit_takes():
     plan = planner.plan(linear_model(4), activation="server", degree=3)
-    many = sigmoidplan.MOST_FEATURES + 1
+    many = sigmoid_plan.MOST_FEATURES + 1
     found = facts(plan) | {"features": [f"x{i}" for i in range(many)], "bounds": [1.0] * many}
     refused(found, "more features than its circuit takes")

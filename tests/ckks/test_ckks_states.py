@@ -8,7 +8,7 @@ from ckks.parties import Parties, table
 
 from securecomp.ckks import InferenceClient, InferenceServer, ModelOwner
 from securecomp.errors import LocalProtocolError, SecureCompError
-from securecomp.roles import State
+from securecomp.protocol.role import State
 
 S = State
 TABLES = {

@@ -8,7 +8,7 @@ import pytest
 from core.prg_reference import derive
 from core.prg_reference import words as keystream
 
-from securecomp.ckks.ring import Ring, primes
+from securecomp.ckks.native.ring import Ring, primes
 from securecomp.core import prg
 from securecomp.errors import ParameterError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from securecomp.cli import main
+from securecomp.cli.main import main
 
 
 @pytest.fixture

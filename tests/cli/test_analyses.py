@@ -245,7 +245,7 @@ def test_options_that_nothing_heeds(run, files, made, arguments, words):
     ],
 )
 def test_times_from_to_step_are_decimals(text, times):
-    from securecomp.cli_values import times as read
+    from securecomp.cli.option_values import times as read
 
     assert read(text) == times
 

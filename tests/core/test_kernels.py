@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from securecomp.core import kernels
+from securecomp.core import field_kernels
 
 P = (1 << 61) - 1
 HALF = (P - 1) // 2
@@ -40,7 +40,7 @@ class TestPack:
             values = elements(length, width, replay)
             want = bit_string(values, width)
             words = np.full(len(want) + 2, SENTINEL, np.uint64)
-            kernels.pack(values, width, words)
+            field_kernels.pack(values, width, words)
             assert words.tolist() == [*want, SENTINEL, SENTINEL]
 
     def test_unpack_is_the_inverse(self, width, replay):
@@ -49,16 +49,16 @@ class TestPack:
             out = np.full(length + 1, SENTINEL, np.uint64)
             words = unaligned(bit_string(values, width), length % 3)
             full = bool(np.any(values == (1 << width) - 1))
-            assert kernels.unpack(words, width, out[:length]) is not full
+            assert field_kernels.unpack(words, width, out[:length]) is not full
             assert out.tolist() == [*values.tolist(), SENTINEL]
 
     def test_the_lowest_and_the_highest_value(self, width):
         for value in (0, (1 << width) - 1):
             values = np.full(130, value, np.uint64)
             words = np.full(-(-130 * width // 64), SENTINEL, np.uint64)
-            kernels.pack(values, width, words)
+            field_kernels.pack(values, width, words)
             assert words.tolist() == bit_string(values, width)
-            assert kernels.unpack(words, width, values) is (value == 0)
+            assert field_kernels.unpack(words, width, values) is (value == 0)
             assert values.tolist() == [value] * 130
 
     def test_all_ones_at_any_position(self, width):
@@ -67,11 +67,11 @@ class TestPack:
         out = np.empty(129, np.uint64)
         for position in range(129):
             values[position] = (1 << width) - 1
-            kernels.pack(values, width, words)
-            assert kernels.unpack(words, width, out) is False
+            field_kernels.pack(values, width, words)
+            assert field_kernels.unpack(words, width, out) is False
             values[position] = (1 << width) - 2
-            kernels.pack(values, width, words)
-            assert kernels.unpack(words, width, out) is True
+            field_kernels.pack(values, width, words)
+            assert field_kernels.unpack(words, width, out) is True
             values[position] = 0
 
 
@@ -81,7 +81,7 @@ class TestPack61:
         values = elements(length, 61, replay)
         want = bit_string(values, 61)
         words = np.full(len(want) + 2, SENTINEL, np.uint64)
-        kernels.pack61(values, words)
+        field_kernels.pack61(values, words)
         assert words.tolist() == [*want, SENTINEL, SENTINEL]
 
     @pytest.mark.parametrize("offset", [0, 1, 4])
@@ -89,7 +89,7 @@ class TestPack61:
         values = np.minimum(elements(length, 61, replay), np.uint64(P - 1))
         out = np.full(length + 1, SENTINEL, np.uint64)
         words = unaligned(bit_string(values, 61), offset)
-        assert kernels.unpack61(words, out[:length]) is True
+        assert field_kernels.unpack61(words, out[:length]) is True
         assert out.tolist() == [*values.tolist(), SENTINEL]
 
     def test_the_modulus_at_any_position(self, length):
@@ -98,21 +98,21 @@ class TestPack61:
         for position in range(length):
             values[position] = P
             words = np.zeros(-(-length * 61 // 64), np.uint64)
-            kernels.pack61(values, words)
-            assert kernels.unpack61(words, out) is False
+            field_kernels.pack61(values, words)
+            assert field_kernels.unpack61(words, out) is False
             assert out.tolist() == values.tolist()
             values[position] = P - 1
 
 
 def test_canonical_at_any_position():
     values = np.full(67, P - 1, np.uint64)
-    assert kernels.canonical(values) is True
+    assert field_kernels.canonical(values) is True
     for position in range(67):
         for value in (P, P + 1, 1 << 63, (1 << 64) - 1):
             values[position] = value
-            assert kernels.canonical(values) is False
+            assert field_kernels.canonical(values) is False
         values[position] = P - 1
-    assert kernels.canonical(values[:0]) is True
+    assert field_kernels.canonical(values[:0]) is True
 
 
 MASK_WORDS = [
@@ -122,7 +122,9 @@ MASK_WORDS = [
 
 
 @pytest.mark.parametrize(
-    ("kernel", "sign"), [(kernels.mask_add, 1), (kernels.mask_subtract, -1)], ids=["add", "sub"]
+    ("kernel", "sign"),
+    [(field_kernels.mask_add, 1), (field_kernels.mask_subtract, -1)],
+    ids=["add", "sub"],
 )
 class TestMasks:
     def test_every_pair_of_edges(self, kernel, sign):
@@ -163,7 +165,7 @@ def test_digits_are_balanced_and_complete(random_residues):
         [0, 1, P - 1, HALF, HALF + 1, *corners, *random_residues("digits", 500)], np.uint64
     )
     out = np.empty((5, residues.size))
-    kernels.digits(residues, out)
+    field_kernels.digits(residues, out)
     d0, d2, one, minus_one, two = (row.astype(np.int64).astype(object) for row in out)
     d1 = one - d0 - d2
     assert max(int(abs(d).max()) for d in (d0, d1, d2)) == 1 << 20
@@ -177,9 +179,9 @@ def test_kernels_take_what_they_declare_and_nothing_else():
     """A float64 or strided array would lose bits or go wrong without a word."""
     words, floats = np.zeros(4, np.uint64), np.zeros(4)
     for bad in (floats, words.view(np.int64), words[::2], words.reshape(2, 2)):
-        for kernel in (kernels.add, kernels.subtract, kernels.multiply):
+        for kernel in (field_kernels.add, field_kernels.subtract, field_kernels.multiply):
             with pytest.raises(TypeError, match="No matching definition"):
                 kernel(words, bad, words)
-        for kernel in (kernels.mask_add, kernels.mask_subtract):
+        for kernel in (field_kernels.mask_add, field_kernels.mask_subtract):
             with pytest.raises(TypeError, match="No matching definition"):
                 kernel(bad, words)

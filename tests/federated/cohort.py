@@ -4,8 +4,8 @@ import numpy as np
 from replaying import Replay
 
 from securecomp.federated import FederatedLogisticRegression
-from securecomp.local import LocalCarrier
-from securecomp.sums import Sharing
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.sharing.additive_sum import Sharing
 
 SIZES = {"north": 40, "south": 25, "east": 61, "west": 33}
 

@@ -16,11 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-from securecomp.ckks.model import LogisticModel
 from securecomp.errors import BudgetError, ParameterError, RangeError
-from securecomp.federated import dpmodels, promise
-from securecomp.federated.dpmodels import DPLinearRegression, DPLogisticRegression
-from securecomp.federated.dpterms import Terms, agreed
+from securecomp.federated import dp_models, promise
+from securecomp.federated.dp_config import Terms, agreed
+from securecomp.federated.dp_models import DPLinearRegression, DPLogisticRegression
+from securecomp.models import LogisticModel
 from securecomp.privacy.guarantee import PrivacyWarning
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
@@ -280,7 +280,7 @@ def test_a_crash_spends_all_of_it(ledger, monkeypatch):
         seen.append(ledger.state().open)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dpmodels, "train", crash)
+    monkeypatch.setattr(dp_models, "train", crash)
     with pytest.raises(KeyboardInterrupt):
         DPLogisticRegression(1, 1e-5, ledger=ledger).fit(table, labels)
     assert [len(open_) for open_ in seen] == [1]  # reserved before the first step
@@ -403,7 +403,7 @@ def test_a_mean_is_over_the_declared_units(monkeypatch):
         asked.append(given[1:])
         return agreed(*given)
 
-    monkeypatch.setattr(dpmodels, "agreed", recorded)
+    monkeypatch.setattr(dp_models, "agreed", recorded)
     table, labels = data()
     terms = {"noise_multiplier": 0, "rate": 1.0, "steps": 1}
     known, told = (

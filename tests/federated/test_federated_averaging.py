@@ -5,9 +5,11 @@ import pytest
 from federated.cohort import averaged, model, sites
 from sklearn.linear_model import LogisticRegression
 
-from securecomp.federated import FederatedLinearRegression, steps
-from securecomp.federated.terms import Terms
-from securecomp.sums import Masking, Paillier, Sharing
+from securecomp.federated import FederatedLinearRegression, local_update
+from securecomp.federated.config import Terms
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.secagg.masked_sum import Masking
+from securecomp.sharing.additive_sum import Sharing
 
 PROTOCOLS = {
     "sharing": Sharing(),
@@ -164,7 +166,7 @@ def test_batches_are_drawn_anew_and_replayed():
 
 
 def test_rows_are_mixed_anew_at_each_site_in_each_round(monkeypatch):
-    orders, change = [], steps.change
-    monkeypatch.setattr(steps, "change", lambda *a: orders.append(a[-1]) or change(*a))
+    orders, change = [], local_update.change
+    monkeypatch.setattr(local_update, "change", lambda *a: orders.append(a[-1]) or change(*a))
     model(rounds=3, batch_size=5).fit(sites())
     assert len(orders) == len(set(orders)) == 12

@@ -15,10 +15,10 @@ from securecomp.errors import (
     LocalProtocolError,
     ParameterError,
 )
+from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.privacy.distributed import Plan
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
-from securecomp.sums import Paillier
 
 ROUNDS = 5
 HOW = {"rounds": ROUNDS, "batch_size": 9, "local_epochs": 2, "fraction": 0.75, "track_loss": True}
@@ -336,7 +336,7 @@ def test_an_earlier_file_stays_if_the_disk_is_full(path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("securecomp.disk.os.fsync", full)
+    monkeypatch.setattr("securecomp.protocol.storage.os.fsync", full)
     with pytest.raises(Exception, match="cannot be written"):
         model(checkpoint=path, rounds=ROUNDS).fit(sites())
     assert path.read_bytes() == before

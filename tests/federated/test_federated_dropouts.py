@@ -6,10 +6,9 @@ from federated.cohort import Mortal, averaged, model, sites
 
 from securecomp import Privacy
 from securecomp.errors import ParameterError, ThresholdError
-from securecomp.local import LocalCarrier
-from securecomp.secagg.protocol import STEPS
-from securecomp.session import Layout
-from securecomp.sums import Masking
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.session import Layout
+from securecomp.secagg.masked_sum import STEPS, Masking
 
 SIZES = {f"site {i}": 20 + i for i in range(6)}
 DATA = sites(sizes=SIZES)

@@ -15,9 +15,10 @@ from sklearn.exceptions import NotFittedError
 
 from securecomp import Column, Privacy, Study
 from securecomp.ckks import EncryptedLogisticRegression
-from securecomp.ckks.model import LogisticModel
 from securecomp.errors import ParameterError
 from securecomp.federated import FederatedLinearRegression, FederatedLogisticRegression
+from securecomp.models import LogisticModel
+from securecomp.sharing.additive_sum import Sharing
 
 FORMULA = "died ~ los + hmo + white + age80 + C(type)"
 
@@ -183,7 +184,7 @@ def test_scaling_by_moments_is_the_pooled_rows():
     from securecomp.federated import base, matrices, scaling
 
     read = matrices.of_arrays(data, None, 4, None, True, classify=True)
-    opener = base.Opener(base.sums.Sharing(), base.LocalCarrier(), tuple(data), 2, 0, {})
+    opener = base.Opener(Sharing(), base.LocalCarrier(), tuple(data), 2, 0, {})
     start = base.checkpoints.begin(4, 3, opener.carrier.entropy)
     state = scaling.agree(start, "moments", read, opener, 1 << 20)
     scale = scaling.Scaling.of(state, read)

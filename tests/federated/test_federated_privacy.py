@@ -14,11 +14,11 @@ from replaying import Replay
 from securecomp import Column, Privacy, Study
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated import FederatedLinearRegression, FederatedLogisticRegression
+from securecomp.federated.config import Terms
+from securecomp.federated.local_update import Rows, unit_gradients
 from securecomp.federated.losses import Loss
 from securecomp.federated.protection import Protection
-from securecomp.federated.steps import Rows, unit_gradients
-from securecomp.federated.terms import Terms
-from securecomp.privacy import noise
+from securecomp.privacy import noise_distributions
 from securecomp.privacy.distributed import Plan
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
@@ -160,10 +160,16 @@ def test_the_promise_is_kept_over_all_rounds_by_an_independent_accountant(epsilo
     plan = made.plan
     assert len(plan.changes) == rounds
     assert (plan.parties, plan.honest, plan.needed) == (4, 3, 4)
-    total = [noise.skellam_rdp(c, 3 * float(p)) for c, p in zip(plan.changes, plan.parts)]  # noqa: B905
-    assert noise.delta_of_rdp(np.sum(total, axis=0), epsilon) <= 1e-5
-    less = [noise.skellam_rdp(c, 2.99 * float(p)) for c, p in zip(plan.changes, plan.parts)]  # noqa: B905
-    assert noise.delta_of_rdp(np.sum(less, axis=0), epsilon) > 1e-5
+    total = [
+        noise_distributions.skellam_rdp(c, 3 * float(p))
+        for c, p in zip(plan.changes, plan.parts, strict=False)
+    ]
+    assert noise_distributions.delta_of_rdp(np.sum(total, axis=0), epsilon) <= 1e-5
+    less = [
+        noise_distributions.skellam_rdp(c, 2.99 * float(p))
+        for c, p in zip(plan.changes, plan.parts, strict=False)
+    ]
+    assert noise_distributions.delta_of_rdp(np.sum(less, axis=0), epsilon) > 1e-5
     # At a resolution of 2^20 Skellam noise is nearly the Gaussian's.
     multiplier = np.sqrt(3 * float(plan.parts[0])) / plan.changes[0].l2
     accountant = RdpAccountant([1 + x / 10 for x in range(1, 100)] + list(range(11, 512)))
@@ -178,9 +184,9 @@ def test_the_count_of_units_is_one_more_block():
     assert len(made.plan.changes) == 11
     first = made.plan.changes[0]
     assert (first.size, first.l1, first.l2) == (1, 1, 1.0)
-    total = [noise.skellam_rdp(c, 3 * float(p)) for c, p in
+    total = [noise_distributions.skellam_rdp(c, 3 * float(p)) for c, p in
              zip(made.plan.changes, made.plan.parts, strict=True)]  # fmt: skip
-    assert 0.9e-5 < noise.delta_of_rdp(np.sum(total, axis=0), 2) <= 1e-5
+    assert 0.9e-5 < noise_distributions.delta_of_rdp(np.sum(total, axis=0), 2) <= 1e-5
     assert not protection(Privacy(2, 1e-5, unit="site"), examples=None).counted
 
 

@@ -8,11 +8,11 @@ from federated.cohort import Mortal, model, sites
 from securecomp import Column, Privacy, Study
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated import FederatedLinearRegression, FederatedLogisticRegression
-from securecomp.federated.clear import InTheClear
-from securecomp.federated.terms import Terms
-from securecomp.local import LocalCarrier
+from securecomp.federated.config import Terms
+from securecomp.federated.plaintext_sum import InTheClear
 from securecomp.privacy.ledger import Ledger
-from securecomp.session import Layout
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.session import Layout
 
 
 def changed(site, place, value, what=0):

@@ -5,8 +5,10 @@ import pytest
 from federated.cohort import Recorder, model, sites
 
 from securecomp.federated import base
-from securecomp.federated.steps import Rows, change
-from securecomp.sums import Masking, Paillier, Sharing
+from securecomp.federated.local_update import Rows, change
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.secagg.masked_sum import Masking
+from securecomp.sharing.additive_sum import Sharing
 
 SCHEMES = {
     "sharing": Sharing(),

@@ -27,9 +27,8 @@ def test_without_torch_the_error_says_how_to_get_it():
         "try: import securecomp.federated.opacus\n"
         "except ImportError as error: print(type(error).__name__, error)"
     )
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout == (
         "BackendUnavailableError PyTorch models need torch and opacus; pip install "
         "'securecomp[torch]'\n"
@@ -131,7 +130,7 @@ def test_a_mean_is_over_the_declared_units():
 
 def test_without_noise_it_is_our_trainers_model():
     """The same batches, clipping and division: two implementations, one model."""
-    from securecomp.federated.dpmodels import DPLogisticRegression
+    from securecomp.federated.dp_models import DPLogisticRegression
 
     model, optimizer, data = problem()
     with torch.no_grad():

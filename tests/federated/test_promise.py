@@ -11,7 +11,7 @@ from dp_accounting import pld, rdp
 from securecomp.errors import ParameterError
 from securecomp.federated import promise
 from securecomp.federated.clipping import UNIT
-from securecomp.privacy.amounts import delta_of
+from securecomp.privacy.privacy_amounts import delta_of
 
 CASES = [(1.0, 0.1, 1000), (2.0, 0.1, 1000), (4.0, 0.1, 1000), (0.8, 0.01, 3000), (9.0, 1.0, 20)]
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from securecomp.overhead.network import Line
+from securecomp.overhead.line_model import Line
 
 ENDS = (("ovr-a", "10.77.0.1"), ("ovr-b", "10.77.0.2"))
 _TUN, _NO_INFO, _SET = 0x0001, 0x1000, 0x400454CA
@@ -33,9 +33,7 @@ _MTU = {False: 1500, True: 9000}  # fast lines: fewer packets for Python
 
 def run(*command: str) -> None:
     """Run a command, or say what it said."""
-    done = subprocess.run(  # noqa: S603
-        command, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
 

@@ -4,8 +4,8 @@ import pytest
 
 from securecomp.errors import ParameterError, WrongResultError
 from securecomp.overhead import catalogue, inference, totals
-from securecomp.overhead.claims import CLAIMS
 from securecomp.overhead.job import DECODE, chosen
+from securecomp.overhead.published_claims import CLAIMS
 
 CASES = catalogue.listed(with_peers=1)
 ONCE = [case for case in CASES if not case.series]

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from securecomp.overhead.charts import Band, Dot, decision, growth, order, ratios
-from securecomp.overhead.choosing import Way
-from securecomp.overhead.network import LINES, Line
+from securecomp.overhead.line_model import LINES, Line
+from securecomp.overhead.scheme_choice import Way
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -66,7 +66,7 @@ def test_each_curve_is_named_with_its_order_beside_it():
 def test_names_of_curves_that_end_together_do_not_cover_each_other():
     curves = {f"curve {i}": [1.0, 100.0] for i in range(6)}
     svg = growth([1, 10], curves, "n", "t", of_bytes=True)
-    tree = ElementTree.fromstring(svg)  # noqa: S314
+    tree = ElementTree.fromstring(svg)  # noqa: S314 - our own figure
     heights = sorted(
         float(re.search(r' y="([\d.]+)"', ElementTree.tostring(each).decode())[1])
         for each in tree.iter(TEXT)

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from securecomp.overhead import rates
-from securecomp.overhead.choosing import CASES, Way, count, fastest, ways
-from securecomp.overhead.network import LINES, Line
+from securecomp.overhead.line_model import LINES, Line
 from securecomp.overhead.rates import fitted
-from securecomp.sums import Masking, Paillier, Sharing
+from securecomp.overhead.scheme_choice import CASES, Way, count, fastest, ways
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.secagg.masked_sum import Masking
+from securecomp.sharing.additive_sum import Sharing
 
 SCHEMES = {
     "sharing, 3 servers": Sharing(3),

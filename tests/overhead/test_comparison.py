@@ -6,7 +6,7 @@ from fakes import row, run
 from rich.console import Console
 
 from securecomp.errors import DecodeError, ParameterError
-from securecomp.overhead import comparison, runs, tables
+from securecomp.overhead import comparison, measurement_tables, runs
 
 
 def noisy(median, seed, number=21):
@@ -109,7 +109,7 @@ def test_the_table_fits_and_has_the_marks():
     )
     screen = Console(width=100, color_system=None)
     with screen.capture() as captured:
-        for part in tables.compared(comparison.compare(old, new)):
+        for part in measurement_tables.compared(comparison.compare(old, new)):
             screen.print(part)
     lines = captured.get().splitlines()
     assert max(map(len, lines)) <= 100
@@ -161,7 +161,7 @@ def test_no_file(tmp_path):
     ],
 )
 def test_claims(low, high, said):
-    from securecomp.overhead.claims import CLAIMS, verdict
+    from securecomp.overhead.published_claims import CLAIMS, verdict
 
     claim = CLAIMS[0].facts()
     assert verdict({"median": (low + high) / 2, "low": low, "high": high}, claim) == said

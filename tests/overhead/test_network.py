@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.errors import ParameterError
-from securecomp.local import LocalCarrier
-from securecomp.overhead.choosing import count
-from securecomp.overhead.network import LINES, Line
-from securecomp.sharing import Computation
-from securecomp.sums import Masking, Paillier, Sharing
+from securecomp.mpc import Computation
+from securecomp.overhead.line_model import LINES, Line
+from securecomp.overhead.scheme_choice import count
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.secagg.masked_sum import Masking
+from securecomp.sharing.additive_sum import Sharing
 
 LAN, WAN, SLOW = LINES
 

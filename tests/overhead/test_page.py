@@ -10,7 +10,7 @@ from chromium import running
 
 from securecomp.errors import BackendUnavailableError
 from securecomp.overhead import views
-from securecomp.overhead.network import LINES
+from securecomp.overhead.line_model import LINES
 from securecomp.overhead.page import page
 
 _VOID = {"meta", "wbr", "br", "link", "img"}
@@ -265,12 +265,12 @@ def test_the_same_run_is_the_same_page(run):
 def test_models_and_names_need_neither_matplotlib_nor_jinja2():
     code = (
         "import sys; sys.modules['matplotlib'] = sys.modules['jinja2'] = None\n"
-        "import securecomp.overhead.network, securecomp.overhead.choosing\n"
+        "import securecomp.overhead.line_model, securecomp.overhead.scheme_choice\n"
         "import securecomp.overhead.charts, securecomp.overhead.page\n"
         "try: securecomp.overhead.charts.ratios([], [], 't')\n"
         "except ImportError as error: print(error)\n"
-        "import securecomp.pages\n"
-        "try: securecomp.pages.render('overhead.html')\n"
+        "import securecomp.show.pages\n"
+        "try: securecomp.show.pages.render('overhead.html')\n"
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603

@@ -5,13 +5,13 @@ from functools import cache
 
 from sharing.cast import flipped, stream
 
-from securecomp import identity as identities
-from securecomp import wire
-from securecomp.identity import Identity
 from securecomp.paillier import Aggregator, Contributor, KeyHolder, Receiver, encrypt, roles
 from securecomp.paillier.encoding import join_ciphertexts
 from securecomp.paillier.roles import Aggregate, Total, Upload
-from securecomp.session import Layout, Session
+from securecomp.protocol import identity as identities
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import Layout, Session
 
 __all__ = ["Meeting", "flipped", "stream"]
 

@@ -16,11 +16,14 @@ from securecomp.errors import (
     RemoteProtocolError,
     ThresholdError,
 )
-from securecomp.local import LocalCarrier, secure_sum
 from securecomp.paillier import roles
-from securecomp.session import Layout
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.secure_sum import secure_sum
+from securecomp.protocol.session import Layout
+from securecomp.protocol.sum_protocols import PROTOCOLS, protocol
+from securecomp.sharing.additive_sum import Sharing
 from securecomp.statistics import Column, Count, CrossTable, Histogram, Mean, Study, Sum, Variance
-from securecomp.sums import PROTOCOLS, Paillier, Sharing, protocol
 
 VALUES = {"north": [1, -2, 3], "south": [10, 20, -30], "east": [-100, 0, 100]}
 TOTAL = [-89, 18, 73]

@@ -8,7 +8,15 @@ import pytest
 from paillier import textbook
 
 from securecomp.errors import AuthenticationError, DecodeError, KeyMismatchError
-from securecomp.paillier import PrivateKey, PublicKey, decrypt, encoding, encrypt, files, threshold
+from securecomp.paillier import (
+    PrivateKey,
+    PublicKey,
+    decrypt,
+    encoding,
+    encrypt,
+    paillier_files,
+    threshold,
+)
 from securecomp.paillier.threshold import KeyShare, Partial, ThresholdKey
 
 FILE = Path(__file__).parents[1] / "vectors" / "paillier.json"
@@ -78,7 +86,7 @@ def test_decryption(key, case):
 def test_a_table(key):
     case = PUBLISHED["table"]
     data = bytes.fromhex(case["file"])
-    table = files.decode_table(data, key.public, "a.enc")
+    table = paillier_files.decode_table(data, key.public, "a.enc")
     assert (list(table.frame.columns), table.frame.labels, table.frame.rows) == tuple(
         case["frame"].values()
     )

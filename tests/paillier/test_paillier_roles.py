@@ -33,8 +33,8 @@ from securecomp.paillier import (
     roles,
 )
 from securecomp.paillier.roles import Aggregate, Total, Upload
-from securecomp.roles import State
-from securecomp.session import Layout
+from securecomp.protocol.role import State
+from securecomp.protocol.session import Layout
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from securecomp import disk
 from securecomp.core.fixedpoint import FixedPoint
 from securecomp.errors import DecodeError, KeyMismatchError, ParameterError, RangeError
-from securecomp.paillier import decrypt, encrypt, files
-from securecomp.paillier.files import EncryptedTable, Frame
+from securecomp.paillier import decrypt, encrypt, paillier_files
+from securecomp.paillier.paillier_files import EncryptedTable, Frame
+from securecomp.protocol import storage
 
 FRAME = Frame(("los", "cost"), {"ward": ["a", "b", "c"]}, 3)
 VALUES = [1, 250, -3, 40000, 5, 0]
@@ -68,7 +68,7 @@ class TestFormat:
     )
     def test_round_trip(self, private, table, frame, values):
         first = table(values, frame)
-        read = files.decode_table(first.encode(), private.public, "here")
+        read = paillier_files.decode_table(first.encode(), private.public, "here")
         assert read.frame == frame
         assert read.scale == 100
         assert decrypt(private, read.vector).tolist() == values
@@ -78,11 +78,11 @@ class TestFormat:
         data = table().encode()
         for size in range(len(data)):
             with pytest.raises(DecodeError, match=r"^a.enc: "):
-                files.decode_table(data[:size], public, "a.enc")
+                paillier_files.decode_table(data[:size], public, "a.enc")
         with pytest.raises(DecodeError, match=r"^a.enc: too short for an encrypted table$"):
-            files.decode_table(data[:8], public, "a.enc")
+            paillier_files.decode_table(data[:8], public, "a.enc")
         with pytest.raises(DecodeError, match=r"^a.enc: the header is cut off$"):
-            files.decode_table(data[:9], public, "a.enc")
+            paillier_files.decode_table(data[:9], public, "a.enc")
 
     @pytest.mark.parametrize(
         ("change", "reason"),
@@ -98,7 +98,7 @@ class TestFormat:
     )
     def test_other_bytes(self, public, table, change, reason):
         with pytest.raises(DecodeError, match=reason):
-            files.decode_table(change(table().encode()), public, "a.enc")
+            paillier_files.decode_table(change(table().encode()), public, "a.enc")
 
     @pytest.mark.parametrize(
         ("header", "reason"),
@@ -131,31 +131,31 @@ class TestFormat:
             "does not fit": "the header does not fit the encrypted values",
         }[reason]
         with pytest.raises(DecodeError, match=f"^a.enc: {text}$"):
-            files.decode_table(forged, public, "a.enc")
+            paillier_files.decode_table(forged, public, "a.enc")
 
     @pytest.mark.parametrize("rows", [-5, 1, 10**15])
     def test_rows_without_columns(self, public, table, rows):
         forged = table([], Frame((), {}, rows)).encode()
         with pytest.raises(DecodeError, match=r"^a.enc: the header does not fit"):
-            files.decode_table(forged, public, "a.enc")
+            paillier_files.decode_table(forged, public, "a.enc")
 
     def test_columns_of_one_name(self, public, table):
         for frame in (Frame(("x", "x"), {}, 1), Frame(("x", "y"), {"x": ["1"]}, 1)):
             with pytest.raises(DecodeError, match=r"^a.enc: "):
-                files.decode_table(table([1, 2], frame).encode(), public, "a.enc")
+                paillier_files.decode_table(table([1, 2], frame).encode(), public, "a.enc")
 
     @pytest.mark.parametrize("scale", [2, 3, 300, 10**23, 1 << 500_000], ids="abcde")
     def test_a_scale_that_is_no_power_of_ten(self, public, table, scale):
         with pytest.raises(DecodeError, match=r"^a.enc: "):
-            files.decode_table(table(scale=scale).encode(), public, "a.enc")
+            paillier_files.decode_table(table(scale=scale).encode(), public, "a.enc")
 
     def test_a_file_under_another_key(self, stranger, table):
         with pytest.raises(KeyMismatchError, match=r"^a.enc: encrypted under key "):
-            files.decode_table(table().encode(), stranger.public, "a.enc")
+            paillier_files.decode_table(table().encode(), stranger.public, "a.enc")
 
     def test_another_key(self, stranger, table):
         with pytest.raises(KeyMismatchError, match=r"encrypted under key [0-9a-f]{16}, and this"):
-            files.decode_table(table().encode(), stranger.public, "a.enc")
+            paillier_files.decode_table(table().encode(), stranger.public, "a.enc")
 
     @settings(max_examples=300)
     @given(draw=st.data())
@@ -165,7 +165,7 @@ class TestFormat:
             at = draw.draw(st.integers(0, 160) | st.integers(0, len(mutated) - 1))
             mutated[at] = draw.draw(st.integers(0, 255))
         try:
-            read = files.decode_table(bytes(mutated), public, "a.enc")
+            read = paillier_files.decode_table(bytes(mutated), public, "a.enc")
         except DecodeError as error:
             assert str(error).startswith("a.enc: ")  # noqa: PT017 - either is fine
         except KeyMismatchError:
@@ -186,24 +186,24 @@ GRID = FixedPoint.decimal(Decimal("1000"), 2)
 class TestReading:
     def test_columns_and_labels(self, written):
         path = written("ward,los,cost\na,1,2.50\nb, 3 ,-0.01\n\nc,1e2,1000.00\n")
-        frame, integers = files.read_csv(path, (), ("ward",), GRID)
+        frame, integers = paillier_files.read_csv(path, (), ("ward",), GRID)
         assert frame == Frame(("los", "cost"), {"ward": ["a", "b", "c"]}, 3)
         assert integers == [100, 250, 300, -1, 10000, 100000]
-        frame, integers = files.read_csv(path, ("cost",), (), GRID)
+        frame, integers = paillier_files.read_csv(path, ("cost",), (), GRID)
         assert frame == Frame(("cost",), {}, 3)
         assert integers == [250, -1, 100000]
-        frame, integers = files.read_csv(path, ("cost", "los"), ("ward",), GRID)
+        frame, integers = paillier_files.read_csv(path, ("cost", "los"), ("ward",), GRID)
         assert frame.columns == ("cost", "los")
         assert integers[:2] == [250, 100]
 
     def test_other_ways_to_write_csv(self, written):
         text = '\ufeff"x","a ""b"""\r\n"1","2"\r\n"3","4"'
-        frame, integers = files.read_csv(written(text), (), (), GRID)
+        frame, integers = paillier_files.read_csv(written(text), (), (), GRID)
         assert frame.columns == ("x", 'a "b"')
         assert integers == [100, 200, 300, 400]
 
     def test_a_site_without_rows(self, written):
-        frame, integers = files.read_csv(written("x,y\n"), (), ("y",), GRID)
+        frame, integers = paillier_files.read_csv(written("x,y\n"), (), ("y",), GRID)
         assert frame == Frame(("x",), {"y": []}, 0)
         assert integers == []
 
@@ -231,7 +231,7 @@ class TestReading:
     def test_files_that_cannot_be(self, written, text, columns, labels, reason):
         path = written(text)
         with pytest.raises(ParameterError, match=f"^{path}{reason}"):
-            files.read_csv(path, columns, labels, GRID)
+            paillier_files.read_csv(path, columns, labels, GRID)
 
     @pytest.mark.parametrize(
         ("cell", "reason"),
@@ -248,21 +248,21 @@ class TestReading:
     def test_cells_that_are_off_the_grid(self, written, cell, reason):
         path = written(f"x,y\n1,2\n3,{cell}\n")
         with pytest.raises(RangeError, match=f"^{path}: column 'y', row 2: {reason}") as caught:
-            files.read_csv(path, (), (), GRID)
+            paillier_files.read_csv(path, (), (), GRID)
         assert cell == "NaN" or cell not in str(caught.value).replace("1000;", "")
 
     def test_a_file_that_is_not_there(self, tmp_path):
         for path in (tmp_path / "none.csv", tmp_path):
             with pytest.raises(ParameterError, match=f"^{path}: cannot be read: "):
-                files.read_csv(path, (), (), GRID)
+                paillier_files.read_csv(path, (), (), GRID)
 
     def test_a_column_that_is_encrypted_and_in_clear(self, written):
         with pytest.raises(ParameterError, match="los"):
-            files.read_csv(written("los,ward\n1,2\n"), ("los",), ("los",), GRID)
+            paillier_files.read_csv(written("los,ward\n1,2\n"), ("los",), ("los",), GRID)
 
     def test_a_column_that_is_named_twice(self, written):
         with pytest.raises(ParameterError, match="los"):
-            files.read_csv(written("los,ward\n1,2\n"), ("los", "los"), (), GRID)
+            paillier_files.read_csv(written("los,ward\n1,2\n"), ("los", "los"), (), GRID)
 
 
 class TestWriting:
@@ -289,7 +289,9 @@ class TestWriting:
     )
     def test_numbers(self, tmp_path, scale, values, cells):
         path = tmp_path / "out.csv"
-        path.write_bytes(files.format_csv(Frame(("x", "y"), {"w": ["é,", "b"]}, 2), values, scale))
+        path.write_bytes(
+            paillier_files.format_csv(Frame(("x", "y"), {"w": ["é,", "b"]}, 2), values, scale)
+        )
         assert self.rows(path) == [
             ["w", "x", "y"],
             ["é,", *cells[:2]],
@@ -299,27 +301,27 @@ class TestWriting:
     @pytest.mark.parametrize("value", [10**30 + 1, -(10**28) - 1, 12345678901234567890123456789012])
     def test_numbers_of_many_digits_are_exact(self, tmp_path, value):
         path = tmp_path / "out.csv"
-        path.write_bytes(files.format_csv(Frame(("x",), {}, 1), [value], 10))
+        path.write_bytes(paillier_files.format_csv(Frame(("x",), {}, 1), [value], 10))
         assert Decimal(self.rows(path)[1][0]).as_tuple() == Decimal(f"{value}e-1").as_tuple()
 
     def test_no_rows(self, tmp_path):
         path = tmp_path / "out.csv"
-        path.write_bytes(files.format_csv(Frame(("x",), {"w": []}, 0), [], 1))
+        path.write_bytes(paillier_files.format_csv(Frame(("x",), {"w": []}, 0), [], 1))
         assert self.rows(path) == [["w", "x"]]
 
     @pytest.mark.parametrize("name", ["nowhere/out.csv", "."])
     def test_where_nothing_can_be_written(self, tmp_path, name):
         with pytest.raises(ParameterError, match="cannot be written"):
-            disk.write_output(tmp_path / name, b"x", [])
+            storage.write_output(tmp_path / name, b"x", [])
 
 
 class TestSums:
     def test_tables_of_one_shape(self, private, table):
         tables = [(f"{i}.enc", table([v * i for v in VALUES])) for i in (1, -2, 3)]
-        total = files.add_tables(tables)
+        total = paillier_files.add_tables(tables)
         assert (total.frame, total.scale, total.vector.weight) == (FRAME, 100, 3)
         assert decrypt(private, total.vector).tolist() == [2 * v for v in VALUES]
-        assert files.add_tables(tables[:1]).encode() == tables[0][1].encode()
+        assert paillier_files.add_tables(tables[:1]).encode() == tables[0][1].encode()
 
     @pytest.mark.parametrize(
         "other",
@@ -338,20 +340,20 @@ class TestSums:
     def test_another_shape(self, table, other):
         reason = "^b.enc: its columns, labels, rows or decimals are not those of the first file$"
         with pytest.raises(ParameterError, match=reason):
-            files.add_tables([("a.enc", table()), ("b.enc", table(**other))])
+            paillier_files.add_tables([("a.enc", table()), ("b.enc", table(**other))])
 
     @pytest.mark.parametrize("options", [{"bound": 10**6 + 1}, {"additions": 11}])
     def test_another_layout(self, table, options):
         reason = "^b.enc: .* has another layout or length than "
         with pytest.raises(ParameterError, match=reason):
-            files.add_tables([("a.enc", table()), ("b.enc", table(**options))])
+            paillier_files.add_tables([("a.enc", table()), ("b.enc", table(**options))])
 
     def test_too_many(self, table):
         tables = [(f"{i}.enc", table()) for i in range(11)]
-        assert files.add_tables(tables[:10]).vector.left == 0
+        assert paillier_files.add_tables(tables[:10]).vector.left == 0
         reason = r"^10.enc: 11 additions where the slots have room for 10; encrypt with more"
         with pytest.raises(RangeError, match=reason):
-            files.add_tables(tables)
+            paillier_files.add_tables(tables)
 
 
 class TestKeyFiles:
@@ -359,7 +361,7 @@ class TestKeyFiles:
         old = os.umask(0)
         try:
             path = tmp_path / "x.key"
-            disk.write_new(path, "secret", 0o600)
+            storage.write_new(path, "secret", 0o600)
         finally:
             os.umask(old)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -372,21 +374,21 @@ class TestKeyFiles:
         link.symlink_to(tmp_path / "elsewhere")
         for there in (path, link, tmp_path):
             with pytest.raises(ParameterError, match=f"^{there}: cannot be written: "):
-                disk.write_new(there, "secret", 0o600)
+                storage.write_new(there, "secret", 0o600)
         assert path.read_text() == "precious"
         assert not (tmp_path / "elsewhere").exists()
         with pytest.raises(ParameterError, match=r"cannot be written: No such file or directory$"):
-            disk.write_new(tmp_path / "no" / "x.key", "secret", 0o600)
+            storage.write_new(tmp_path / "no" / "x.key", "secret", 0o600)
 
     def test_reading(self, tmp_path, real):
         secret, public = tmp_path / "x.key", tmp_path / "x.pub"
         secret.write_text(real.to_json())
         public.write_text(real.public.to_json() + "\n")
-        assert files.read_private(secret).to_json() == real.to_json()
-        assert files.read_public(public) == real.public
-        assert files.read_public(secret) == real.public
+        assert paillier_files.read_private(secret).to_json() == real.to_json()
+        assert paillier_files.read_public(public) == real.public
+        assert paillier_files.read_public(secret) == real.public
 
-    @pytest.mark.parametrize("read", [files.read_public, files.read_private])
+    @pytest.mark.parametrize("read", [paillier_files.read_public, paillier_files.read_private])
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
@@ -406,14 +408,14 @@ class TestKeyFiles:
         with pytest.raises((DecodeError, ParameterError), match=f"^{path}: .*({reason})"):
             read(path)
 
-    @pytest.mark.parametrize("read", [files.read_public, files.read_private])
+    @pytest.mark.parametrize("read", [paillier_files.read_public, paillier_files.read_private])
     def test_what_is_not_there(self, tmp_path, read):
         for path in (tmp_path / "none", tmp_path):
             with pytest.raises(ParameterError, match=f"{path}: cannot be read: "):
                 read(path)
 
     def test_the_path_is_said_once(self, tmp_path):
-        for read in (files.read_public, files.read_private):
+        for read in (paillier_files.read_public, paillier_files.read_private):
             with pytest.raises(ParameterError) as caught:
                 read(tmp_path / "none")
             assert str(caught.value).count(str(tmp_path)) == 1
@@ -421,7 +423,7 @@ class TestKeyFiles:
     def test_short_keys(self, tmp_path, private):
         path = tmp_path / "x"
         path.write_text(private.to_json())
-        for read in (files.read_public, files.read_private):
+        for read in (paillier_files.read_public, paillier_files.read_private):
             with pytest.raises(
                 (DecodeError, ParameterError), match="a key of 512 bits is not safe"
             ):

@@ -10,15 +10,16 @@ import pytest
 from scipy import optimize, stats
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.local import LocalCarrier, secure_sum
-from securecomp.privacy import noise
+from securecomp.privacy import noise_distributions
 from securecomp.privacy.distributed import KINDS, plan
-from securecomp.privacy.noise import Change
+from securecomp.privacy.noise_distributions import Change
 from securecomp.privacy.rotation import Encoding
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.secure_sum import secure_sum
+from securecomp.protocol.session import Layout
 from securecomp.secagg.client import Client
-from securecomp.secagg.protocol import Masking
+from securecomp.secagg.masked_sum import Masking
 from securecomp.secagg.server import Server
-from securecomp.session import Layout
 
 ONE = Change(1, 1, 1.0, one=True)
 
@@ -34,9 +35,9 @@ def whole(half):
 
 def test_sums_of_narrow_discrete_gaussians_are_not_discrete_gaussian():
     """Four of sigma 0.5: delta .295 at epsilon .5, where one of sigma 1 would have .204."""
-    quarter = noise.gaussian_mass(0.25, 30)
-    true = noise.exact_delta(noise.sum_mass(quarter, 4), 1, 0.5)
-    naive = noise.exact_delta(noise.gaussian_mass(1.0, 40), 1, 0.5)
+    quarter = noise_distributions.gaussian_mass(0.25, 30)
+    true = noise_distributions.exact_delta(noise_distributions.sum_mass(quarter, 4), 1, 0.5)
+    naive = noise_distributions.exact_delta(noise_distributions.gaussian_mass(1.0, 40), 1, 0.5)
     assert round(true, 3) == 0.295
     assert round(naive, 3) == 0.204
     by_hand = {}
@@ -48,29 +49,33 @@ def test_sums_of_narrow_discrete_gaussians_are_not_discrete_gaussian():
 
 def test_the_naive_claim_is_refused():
     with pytest.raises(ParameterError, match=r"local sigma 0\.5 are added: below 2"):
-        noise.gaussian_delta(ONE, 0.25, 4, 0.5)
-    assert noise.gaussian_delta(ONE, 0.25, 1, 0.5) > 0.2  # one alone is what it is
+        noise_distributions.gaussian_delta(ONE, 0.25, 4, 0.5)
+    assert noise_distributions.gaussian_delta(ONE, 0.25, 1, 0.5) > 0.2  # one alone is what it is
 
 
 def test_wide_discrete_gaussians_add_up_to_nearly_one():
-    exact = noise.exact_delta(noise.sum_mass(noise.gaussian_mass(6.25, 60), 4), 1, 0.5)
-    claimed = noise.gaussian_delta(ONE, 6.25, 4, 0.5)
+    exact = noise_distributions.exact_delta(
+        noise_distributions.sum_mass(noise_distributions.gaussian_mass(6.25, 60), 4), 1, 0.5
+    )
+    claimed = noise_distributions.gaussian_delta(ONE, 6.25, 4, 0.5)
     assert f"{exact:.4g}" == f"{claimed:.4g}" == "0.0004978"
     assert claimed >= exact * (1 - 1e-12)
 
 
 @pytest.mark.parametrize(("sigma", "parties"), [(2.0, 2), (2.0, 6), (2.5, 4), (3.0, 3)])
 def test_tau_bounds_what_sums_differ_by(sigma, parties):
-    total = noise.sum_mass(noise.gaussian_mass(sigma**2, 60), parties)[:40]
-    one = noise.gaussian_mass(parties * sigma**2, 400)[:40]
+    total = noise_distributions.sum_mass(noise_distributions.gaussian_mass(sigma**2, 60), parties)[
+        :40
+    ]
+    one = noise_distributions.gaussian_mass(parties * sigma**2, 400)[:40]
     far = np.abs(np.log(total / one)).max()
-    assert far <= noise.tau(sigma, parties) + 1e-11
+    assert far <= noise_distributions.tau(sigma, parties) + 1e-11
 
 
 def test_tau_is_the_formula():
     expected = 10 * sum(math.exp(-2 * math.pi**2 * 0.25 * k / (k + 1)) for k in (1, 2, 3))
-    assert math.isclose(noise.tau(0.5, 4), expected)
-    assert noise.tau(3.0, 1) == 0.0
+    assert math.isclose(noise_distributions.tau(0.5, 4), expected)
+    assert noise_distributions.tau(3.0, 1) == 0.0
 
 
 def renyi(mass, shift, order):
@@ -88,8 +93,14 @@ def renyi(mass, shift, order):
 def test_the_bound_on_skellams_divergence_is_above_the_true_one(variance, shift):
     """Theorem 3.5 against divergences summed up; and the Gaussian's alone is too low."""
     change = Change(1, shift, float(shift))
-    bounds = dict(zip(noise._ORDERS, noise.skellam_rdp(change, variance), strict=True))
-    mass = whole(noise.skellam_mass(variance, 400))
+    bounds = dict(
+        zip(
+            noise_distributions._ORDERS,
+            noise_distributions.skellam_rdp(change, variance),
+            strict=True,
+        )
+    )
+    mass = whole(noise_distributions.skellam_mass(variance, 400))
     for order in (2, 3, 8, 20):
         exact = renyi(mass, shift, order)
         assert exact <= bounds[order] * (1 + 1e-9)
@@ -101,22 +112,31 @@ def test_the_bound_on_skellams_divergence_is_above_the_true_one(variance, shift)
 @pytest.mark.parametrize("shift", [1, 2, 7])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0])
 def test_exact_delta_is_the_sum(shift, epsilon):
-    for half in (noise.skellam_mass(9.0, 90), noise.gaussian_mass(9.0, 90)):
+    for half in (
+        noise_distributions.skellam_mass(9.0, 90),
+        noise_distributions.gaussian_mass(9.0, 90),
+    ):
         by_hand = delta_by_hand(whole(half), shift, epsilon)
-        assert math.isclose(noise.exact_delta(half, shift, epsilon), by_hand, rel_tol=1e-9)
+        assert math.isclose(
+            noise_distributions.exact_delta(half, shift, epsilon), by_hand, rel_tol=1e-9
+        )
 
 
 def test_large_sigma_gives_the_continuous_gaussians_delta():
     """Balle, Wang 2018, theorem 8, for the Gaussian of sigma 1 and sensitivity 1."""
     for epsilon, published in ((0.5, 0.2384217), (1.0, 0.1269367), (2.0, 0.0209236)):
         change = Change(1, 300, 300.0, one=True)
-        assert math.isclose(noise.gaussian_delta(change, 9e4, 1, epsilon), published, rel_tol=1e-4)
-        assert math.isclose(noise.skellam_delta(change, 9e4, epsilon), published, rel_tol=1e-4)
+        assert math.isclose(
+            noise_distributions.gaussian_delta(change, 9e4, 1, epsilon), published, rel_tol=1e-4
+        )
+        assert math.isclose(
+            noise_distributions.skellam_delta(change, 9e4, epsilon), published, rel_tol=1e-4
+        )
 
 
 def test_renyi_conversion_is_the_gaussians_to_its_slack():
     change = Change(10, 1, 1.0)
-    sigma = math.sqrt(noise.gaussian_variances((change,), 1.0, 1e-5, 1)[0])
+    sigma = math.sqrt(noise_distributions.gaussian_variances((change,), 1.0, 1e-5, 1)[0])
     assert 3.730632 < sigma < 3.730632 * 1.10
 
 
@@ -134,18 +154,20 @@ def test_plans_keep_their_promise_with_the_honest_parts_alone(kind, epsilon):
             assert made.delta == 0
             continue
         if kind == "skellam":
-            half = noise.skellam_mass(part * made.honest, 3000)
+            half = noise_distributions.skellam_mass(part * made.honest, 3000)
         else:
             assert made.honest == 1 or part >= 4
-            half = noise.gaussian_mass(part, 3000)
+            half = noise_distributions.gaussian_mass(part, 3000)
             half = (
-                half if made.honest == 1 or part > 1000 else noise.sum_mass(half[:300], made.honest)
+                half
+                if made.honest == 1 or part > 1000
+                else noise_distributions.sum_mass(half[:300], made.honest)
             )
         if len(half) > 6:
             found = delta_by_hand(whole(half), 1, epsilon)
             assert found <= 1e-6 * (1 + 1e-6)
             if kind == "skellam" and made.parts[0] > 1:
-                less = noise.skellam_mass(part * made.honest * 0.99, 3000)
+                less = noise_distributions.skellam_mass(part * made.honest * 0.99, 3000)
                 assert delta_by_hand(whole(less), 1, epsilon) > 1e-6
 
 
@@ -154,12 +176,12 @@ def test_several_blocks_are_paid_from_one_budget(kind):
     blocks = [ONE, Change(4, 365, 365.0), Change(8, 6, 3.0)]
     made = plan(kind, blocks, 1.0, 1e-6, 5)
     total = [
-        noise.skellam_rdp(c, float(p) * 4)
+        noise_distributions.skellam_rdp(c, float(p) * 4)
         if kind == "skellam"
-        else noise.gaussian_rdp(c, float(p), 4)
+        else noise_distributions.gaussian_rdp(c, float(p), 4)
         for c, p in zip(blocks, made.parts, strict=True)
     ]
-    assert noise.delta_of_rdp(sum(total), 1.0) <= 1e-6
+    assert noise_distributions.delta_of_rdp(sum(total), 1.0) <= 1e-6
     alone = plan(kind, blocks[:1], 1.0, 1e-6, 5)
     assert made.parts[0] >= alone.parts[0]
 
@@ -194,10 +216,10 @@ def test_error_bars_hold(kind, replay):
 def test_noise_is_within_its_headroom(kind, replay):
     made = plan(kind, [Change(50_000, 3, 3.0, one=True)], 1.0, 1e-6, 4)
     assert max(map(abs, made.draw(0, replay(1)))) <= made.reach(0)
-    assert noise.reach(100.0) > 13 * 10
+    assert noise_distributions.reach(100.0) > 13 * 10
     # Bernstein's bound against the distribution.
-    half = noise.skellam_mass(100.0, 400)
-    assert half[noise.reach(100.0, bits=20) :].sum() < 2**-20
+    half = noise_distributions.skellam_mass(100.0, 400)
+    assert half[noise_distributions.reach(100.0, bits=20) :].sum() < 2**-20
 
 
 def test_every_integer_gets_noise(replay):
@@ -446,5 +468,7 @@ def test_the_discrete_gaussian_calibration_is_the_analytic_one_when_noise_is_wid
         root = optimize.brentq(lambda s, e=epsilon: delta(s, e) - 1e-5, 0.1, 100)
         assert math.isclose(root, published, rel_tol=1e-6)
         change = Change(1, 500, 500.0, one=True)
-        sigma = math.sqrt(noise.gaussian_variances((change,), epsilon, 1e-5, 1)[0]) / 500
+        sigma = (
+            math.sqrt(noise_distributions.gaussian_variances((change,), epsilon, 1e-5, 1)[0]) / 500
+        )
         assert math.isclose(sigma, root, rel_tol=3e-4)

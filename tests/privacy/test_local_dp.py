@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from securecomp.errors import ParameterError, RangeError
-from securecomp.local import secure_sum
 from securecomp.privacy.local_dp import Response, Unary
+from securecomp.protocol.secure_sum import secure_sum
 
 _RARE = 1e-6
 

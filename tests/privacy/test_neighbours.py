@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from securecomp import Column, Privacy, sums
+from securecomp import Column, Privacy
+from securecomp.protocol import sum_protocols as sums
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum
-from securecomp.statistics.noised import Noised
+from securecomp.statistics.disclosure.suppression import Rule
 from securecomp.statistics.schema import Schema
-from securecomp.statistics.suppression import Rule
-from securecomp.statistics.tables import Table
+from securecomp.statistics.site_table import Table
+from securecomp.statistics.summaries.private_summaries import Noised
 
 COLUMNS = {
     "x": Column(bound=2000, decimals=2),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.errors import ParameterError
-from securecomp.privacy.amounts import Cost, above, delta_of, epsilon_of, exact, written
+from securecomp.privacy.privacy_amounts import Cost, above, delta_of, epsilon_of, exact, written
 
 
 def test_ten_times_a_tenth_is_one():

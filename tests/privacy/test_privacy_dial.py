@@ -13,7 +13,7 @@ from chromium import running
 from scipy.integrate import quad
 
 from securecomp.errors import BackendUnavailableError, ParameterError
-from securecomp.privacy.dial import (
+from securecomp.privacy.epsilon_explorer import (
     ANSWERS,
     COUNT,
     EPSILONS,

@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import linprog
 
 from securecomp.errors import ParameterError
-from securecomp.privacy.amounts import Cost
 from securecomp.privacy.guarantee import (
     Guarantee,
     PrivacyWarning,
@@ -18,6 +17,7 @@ from securecomp.privacy.guarantee import (
     check_delta,
     explain,
 )
+from securecomp.privacy.privacy_amounts import Cost
 from securecomp.privacy.sensitivity import Neighbours
 
 MADE = Guarantee(1.0, 1e-6, Neighbours("add/remove", "patient", 3), "Laplace", 3.0, 8.99, "plain")

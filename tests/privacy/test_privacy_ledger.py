@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from securecomp.errors import BudgetError, ParameterError
-from securecomp.privacy.amounts import NOTHING, Cost
 from securecomp.privacy.ledger import Ledger, Reservation
+from securecomp.privacy.privacy_amounts import NOTHING, Cost
 from securecomp.privacy.sensitivity import Neighbours
 
 RECORD = Neighbours()

@@ -12,9 +12,9 @@ import pytest
 
 from securecomp.errors import BudgetError, KeyMismatchError, LocalProtocolError, ParameterError
 from securecomp.privacy import ledger as ledgers
-from securecomp.privacy.amounts import Cost
-from securecomp.privacy.chain import State
 from securecomp.privacy.ledger import Ledger
+from securecomp.privacy.ledger_history import State
+from securecomp.privacy.privacy_amounts import Cost
 from securecomp.privacy.sensitivity import Neighbours
 
 RECORD = Neighbours()

@@ -17,9 +17,9 @@ from securecomp import Column, Privacy, Study
 from securecomp.errors import BudgetError, ParameterError, RangeError, ThresholdError
 from securecomp.privacy import samplers
 from securecomp.privacy.ledger import Ledger
-from securecomp.privacy.terms import from_options
+from securecomp.privacy.policy import from_options
 from securecomp.statistics import Codebook, Count, CrossTable, Histogram, Mean, Sum, Variance
-from securecomp.statistics.adding import Adder
+from securecomp.statistics.adder import Adder
 
 COLUMNS = {
     "los": Column(bound=365, decimals=0),
@@ -578,7 +578,7 @@ def test_histograms_and_frames(no_noise):
 
 def test_the_minimum_of_masking_is_the_plans(monkeypatch):
     seen = []
-    from securecomp.secagg.protocol import Masking
+    from securecomp.secagg.masked_sum import Masking
 
     session = Masking.session
 

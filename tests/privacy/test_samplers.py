@@ -12,7 +12,7 @@ from scipy import special, stats
 from securecomp.core import entropy
 from securecomp.errors import ParameterError
 from securecomp.privacy import samplers, uniforms
-from securecomp.privacy.noise import gaussian_mass, skellam_mass
+from securecomp.privacy.noise_distributions import gaussian_mass, skellam_mass
 
 _DRAWS = 200_000
 _RARE = 1e-6  # a right sampler fails a seeded test with this probability, once and for all

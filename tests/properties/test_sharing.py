@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from sharing.cast import Cast, stream
 
 from securecomp.core import field
-from securecomp.session import Layout, Session
+from securecomp.protocol.session import Layout, Session
 from securecomp.sharing import reconstruct, split
 
 P = field.MODULUS

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 import securecomp
-from securecomp import wire
 from securecomp.core import field
 from securecomp.errors import BackendUnavailableError, DecodeError
+from securecomp.protocol import wire
 
 P = field.MODULUS
 

@@ -5,11 +5,13 @@ from functools import cache
 import numpy as np
 from sharing.cast import bug, flipped, stream
 
-from securecomp import identity as identities
-from securecomp import secagg, wire
-from securecomp.identity import Identity
+from securecomp import secagg
+from securecomp.protocol import identity as identities
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import Client, Parameters, Receiver, Server
-from securecomp.secagg.messages import (
+from securecomp.secagg.masking_messages import (
     Advertise,
     Boxes,
     Consent,
@@ -21,7 +23,6 @@ from securecomp.secagg.messages import (
     Total,
     Unmask,
 )
-from securecomp.session import Layout, Session
 
 __all__ = ["Cohort", "bug", "flipped", "stream"]
 

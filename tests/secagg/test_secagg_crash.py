@@ -12,10 +12,10 @@ from secagg.cohort import Cohort, identity, stream
 from secagg.lying import again, finishes
 
 from securecomp.errors import LocalProtocolError, ParameterError
-from securecomp.journal import FileJournal, MemoryJournal
-from securecomp.roles import State
+from securecomp.protocol.journal import FileJournal, MemoryJournal
+from securecomp.protocol.role import State
+from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import Client
-from securecomp.session import Layout, Session
 
 SECURITY = ["semi-honest", "active"]
 BOB = "c1"

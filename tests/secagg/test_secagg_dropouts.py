@@ -7,7 +7,7 @@ import pytest
 from secagg.cohort import STEPS, Cohort, needed
 
 from securecomp.errors import ThresholdError
-from securecomp.roles import State
+from securecomp.protocol.role import State
 
 
 def schedules(clients, active):

@@ -9,9 +9,9 @@ from scipy.stats import chisquare, hypergeom
 from secagg.cohort import Cohort
 
 from securecomp.errors import ParameterError
+from securecomp.protocol.session import Layout
 from securecomp.secagg import Parameters, graph, masking
 from securecomp.secagg.graph import Plan, neighbours, plan
-from securecomp.session import Layout
 
 # Bell et al., CCS 2020, from the tool that goes with section 3: sigma 40, eta 20.
 # (active, corrupt, dropout): {clients: (degree, threshold)}

@@ -10,8 +10,8 @@ from securecomp.errors import (
     LocalProtocolError,
     RemoteProtocolError,
 )
-from securecomp.secagg.messages import Boxes, Consents, Keys, Survivors
-from securecomp.session import Layout
+from securecomp.protocol.session import Layout
+from securecomp.secagg.masking_messages import Boxes, Consents, Keys, Survivors
 
 # Any step.
 

@@ -5,7 +5,7 @@ from secagg.cohort import BOX, Cohort, flipped
 from secagg.lying import ALICE, SECURITY, again, finishes, refused
 
 from securecomp.errors import AuthenticationError, RemoteProtocolError, ThresholdError
-from securecomp.secagg.messages import Boxes
+from securecomp.secagg.masking_messages import Boxes
 
 # The boxes.
 

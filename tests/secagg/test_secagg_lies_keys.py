@@ -10,8 +10,8 @@ from securecomp.errors import (
     SecureCompError,
     ThresholdError,
 )
-from securecomp.roles import State
-from securecomp.secagg.messages import Advertise, Boxes, Keys
+from securecomp.protocol.role import State
+from securecomp.secagg.masking_messages import Advertise, Boxes, Keys
 
 # The list of keys.
 

@@ -12,8 +12,8 @@ from securecomp.errors import (
     RemoteProtocolError,
     ThresholdError,
 )
-from securecomp.roles import State
-from securecomp.secagg.messages import Consent, Consents, Survivors
+from securecomp.protocol.role import State
+from securecomp.secagg.masking_messages import Consent, Consents, Survivors
 
 # The survivors.
 

@@ -7,8 +7,6 @@ import pytest
 from secagg.cohort import BOX, LIMBS, SERVER, Cohort, changed, flipped
 from secagg.lying import SMALL_ORDER, finishes
 
-from securecomp import identity as identities
-from securecomp import wire
 from securecomp.errors import (
     AuthenticationError,
     DecodeError,
@@ -17,10 +15,12 @@ from securecomp.errors import (
     RemoteProtocolError,
     SecureCompError,
 )
-from securecomp.roles import State
+from securecomp.protocol import identity as identities
+from securecomp.protocol import wire
+from securecomp.protocol.role import State
+from securecomp.protocol.wire import Vector
 from securecomp.secagg import keyring, recovery
-from securecomp.secagg.messages import Consent, Masked, Shares, Unmask
-from securecomp.wire import Vector
+from securecomp.secagg.masking_messages import Consent, Masked, Shares, Unmask
 
 MALLORY = "c2"
 P = (1 << 61) - 1

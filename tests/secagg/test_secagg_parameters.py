@@ -6,8 +6,8 @@ import pytest
 from secagg.cohort import SERVER, Cohort, identity, needed
 
 from securecomp.errors import ParameterError, RangeError, SecureCompError, ThresholdError
+from securecomp.protocol.session import Layout
 from securecomp.secagg import PROTOCOL, Client, Parameters, Receiver, Server
-from securecomp.session import Layout
 
 CHOSEN = Parameters.choose(5, 1000)
 SPARSE = Parameters.choose(60, 1000, corrupt=0.05, dropout=0.05)

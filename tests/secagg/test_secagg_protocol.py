@@ -9,12 +9,16 @@ import pytest
 from click.testing import CliRunner
 from secagg.cohort import ANSWERS, KINDS, stream
 
-from securecomp import Study, wire
-from securecomp.cli import main
+from securecomp import Study
+from securecomp.cli.main import main
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.local import LocalCarrier, secure_sum
-from securecomp.session import Layout
-from securecomp.sums import Masking, Sharing, protocol
+from securecomp.protocol import wire
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.secure_sum import secure_sum
+from securecomp.protocol.session import Layout
+from securecomp.protocol.sum_protocols import protocol
+from securecomp.secagg.masked_sum import Masking
+from securecomp.sharing.additive_sum import Sharing
 
 SECURITY = ["semi-honest", "active"]
 SITES = ("north", "south", "east", "west")

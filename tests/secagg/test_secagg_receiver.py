@@ -11,9 +11,9 @@ from securecomp.errors import (
     RemoteProtocolError,
     SecureCompError,
 )
-from securecomp.roles import State
-from securecomp.secagg.messages import Survivors, Total
-from securecomp.wire import Vector
+from securecomp.protocol.role import State
+from securecomp.protocol.wire import Vector
+from securecomp.secagg.masking_messages import Survivors, Total
 
 WHO = "registry"
 BITS = 13  # four clients, values up to 1000

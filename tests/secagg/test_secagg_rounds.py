@@ -5,10 +5,10 @@ import pytest
 from secagg.cohort import SERVER, Cohort
 from secagg.lying import again, finishes
 
-from securecomp import wire
 from securecomp.errors import LocalProtocolError, RangeError, RemoteProtocolError, ThresholdError
-from securecomp.roles import State
-from securecomp.session import Layout
+from securecomp.protocol import wire
+from securecomp.protocol.role import State
+from securecomp.protocol.session import Layout
 from securecomp.sharing import shamir
 
 SECURITY = ["semi-honest", "active"]

@@ -11,13 +11,13 @@ from scipy.stats import chi2_contingency, chisquare
 from secagg.cohort import Cohort
 from secagg.lying import again, finishes
 
-from securecomp import wire
 from securecomp.core.prg import RingMasks
-from securecomp.identity import Identity
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import Session
 from securecomp.secagg import masking
 from securecomp.secagg.client import Client
 from securecomp.secagg.keyring import KeyRing
-from securecomp.session import Session
 
 SECURITY = ["semi-honest", "active"]
 

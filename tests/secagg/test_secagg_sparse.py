@@ -5,9 +5,9 @@ import pytest
 from secagg.cohort import Cohort
 from secagg.lying import finishes
 
-from securecomp import wire
 from securecomp.errors import ThresholdError
-from securecomp.roles import State
+from securecomp.protocol import wire
+from securecomp.protocol.role import State
 from securecomp.secagg import Parameters, masking
 from securecomp.secagg.keyring import public_key
 

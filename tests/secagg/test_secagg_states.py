@@ -7,9 +7,9 @@ import pytest
 from secagg.cohort import SERVER, Cohort
 
 from securecomp.errors import LocalProtocolError
-from securecomp.roles import State
+from securecomp.protocol.role import State
+from securecomp.protocol.session import Layout
 from securecomp.secagg import Client, Receiver, Server
-from securecomp.session import Layout
 
 S = State
 TABLES = {

@@ -7,11 +7,11 @@ import pytest
 from secagg.cohort import LIMIT, Cohort
 
 from securecomp.errors import ParameterError, RangeError
-from securecomp.roles import State
+from securecomp.protocol.role import State
+from securecomp.protocol.wire import packed_size
 from securecomp.secagg import Parameters
-from securecomp.secagg.messages import Masked
+from securecomp.secagg.masking_messages import Masked
 from securecomp.secagg.parameters import modulus_bits
-from securecomp.wire import packed_size
 
 BLOCK = 32768
 LENGTHS = (0, 1, 2, 63, 64, 65, BLOCK - 1, BLOCK, BLOCK + 1, 70_000)

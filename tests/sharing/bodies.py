@@ -3,9 +3,9 @@
 import numpy as np
 from sharing.cast import vector, vector_body
 
-from securecomp import wire
 from securecomp.core import field
-from securecomp.sharing.summing import Deal, Partial
+from securecomp.protocol import wire
+from securecomp.sharing.private_sum import Deal, Partial
 
 P = field.MODULUS
 MARK = bytes(16)  # of a dealing

@@ -6,11 +6,11 @@ import itertools
 import numpy as np
 import pytest
 
-from securecomp import identity as identities
-from securecomp import wire
 from securecomp.core import field
-from securecomp.identity import Identity
-from securecomp.session import Layout, Session
+from securecomp.protocol import identity as identities
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import Layout, Session
 from securecomp.sharing import Contributor, Receiver, Server
 
 HOSPITALS = ("north", "south", "east")

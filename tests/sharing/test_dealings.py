@@ -7,8 +7,8 @@ from sharing import reference
 from sharing.cast import Cast, vector, vector_body
 
 from securecomp.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
-from securecomp.roles import State
-from securecomp.sharing.summing import DEALING_BYTES, Deal, Partial
+from securecomp.protocol.role import State
+from securecomp.sharing.private_sum import DEALING_BYTES, Deal, Partial
 
 
 @pytest.fixture

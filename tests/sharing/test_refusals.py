@@ -10,7 +10,6 @@ from sharing import reference
 from sharing.bodies import BAD_DEALS, BAD_PARTIALS, MALFORMED, SEED_BODY, SUM_BODY
 from sharing.cast import Cast, flipped, stream, vector, vector_body
 
-from securecomp import wire
 from securecomp.core import field
 from securecomp.core.prg import BLOCK_WORDS as BLOCK
 from securecomp.errors import (
@@ -20,10 +19,11 @@ from securecomp.errors import (
     RemoteProtocolError,
     SecureCompError,
 )
-from securecomp.identity import Identity
-from securecomp.roles import State
-from securecomp.session import Layout
-from securecomp.sharing.summing import Deal, Partial
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.role import State
+from securecomp.protocol.session import Layout
+from securecomp.sharing.private_sum import Deal, Partial
 
 DEAL, PARTIAL = Deal.KIND, Partial.KIND
 

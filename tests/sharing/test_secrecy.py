@@ -8,14 +8,14 @@ import pytest
 from scipy import stats
 from sharing.cast import CASTS, Cast, stream, vector
 
-from securecomp import wire
 from securecomp.core import field, prg
 from securecomp.errors import LocalProtocolError, SecureCompError
-from securecomp.roles import State
-from securecomp.session import Layout
+from securecomp.protocol import wire
+from securecomp.protocol.role import State
+from securecomp.protocol.session import Layout
 from securecomp.sharing import Contributor, Server
 from securecomp.sharing.additive import seed_key
-from securecomp.sharing.summing import Deal, Partial, explicit_server
+from securecomp.sharing.private_sum import Deal, Partial, explicit_server
 
 P = field.MODULUS
 

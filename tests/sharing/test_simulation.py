@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from securecomp.core import bits, field
-from securecomp.local import LocalCarrier
-from securecomp.sharing import dealing
-from securecomp.sharing.computing import Lockstep
-from securecomp.sharing.engine import Additive
+from securecomp.mpc import correlated_randomness
+from securecomp.mpc.dealer_parties import Lockstep
+from securecomp.mpc.engine import Additive
+from securecomp.protocol.local_carrier import LocalCarrier
 
 P = field.MODULUS
 LIMIT = 1 << 59  # what can be truncated
@@ -53,7 +53,7 @@ def repair(kind, shape, vectors, other, viewer):
     else:
         r = field.add(vectors[0][0], vectors[1][0])
         by = shape[1] if kind == "cut" else 0
-        rows = dealing._with_products(bits.slices(r), by)
+        rows = correlated_randomness._with_products(bits.slices(r), by)
         vectors[other][-1][:] = rows ^ vectors[viewer][-1]
         if by:
             high = r >> np.uint64(by)

@@ -8,12 +8,12 @@ import pytest
 from sharing.cast import CASTS, Cast, vector, vector_body
 
 import securecomp
-from securecomp import wire
 from securecomp.core import field, prg
 from securecomp.errors import LocalProtocolError, ParameterError, RangeError
-from securecomp.roles import State
-from securecomp.session import Layout
-from securecomp.sharing.summing import ROUNDS, Deal, Partial
+from securecomp.protocol import wire
+from securecomp.protocol.role import State
+from securecomp.protocol.session import Layout
+from securecomp.sharing.private_sum import ROUNDS, Deal, Partial
 
 P = field.MODULUS
 DEAL, PARTIAL = Deal.KIND, Partial.KIND

@@ -10,9 +10,9 @@ import pytest
 from sharing.cast import stream
 from sharing.reference import Run
 
-from securecomp.local import LocalCarrier
-from securecomp.session import Layout
-from securecomp.sums import Sharing
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.session import Layout
+from securecomp.sharing.additive_sum import Sharing
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "sharing.json").read_text())
 CASES = {case["name"]: case for case in VECTORS["cases"]}

@@ -27,10 +27,10 @@ from securecomp.errors import (
     LocalProtocolError,
     RemoteProtocolError,
 )
-from securecomp.roles import State
-from securecomp.session import Layout
+from securecomp.protocol.role import State
+from securecomp.protocol.session import Layout
 from securecomp.sharing import Contributor, Receiver, Server
-from securecomp.sharing.summing import Deal, Partial
+from securecomp.sharing.private_sum import Deal, Partial
 
 HOSPITALS = ("north", "south", "east")
 REMOTE = (AuthenticationError, DecodeError, RemoteProtocolError)

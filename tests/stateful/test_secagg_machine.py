@@ -32,8 +32,8 @@ from securecomp.errors import (
     SecureCompError,
     ThresholdError,
 )
-from securecomp.roles import State
-from securecomp.secagg.messages import Boxes, Consents, Keys, Survivors
+from securecomp.protocol.role import State
+from securecomp.secagg.masking_messages import Boxes, Consents, Keys, Survivors
 
 NAMES = ("c0", "c1", "c2", "c3")
 REMOTE = (AuthenticationError, DecodeError, RemoteProtocolError)

@@ -80,7 +80,7 @@ class Spy:
     """Sees every message that any role makes, and every one that is carried."""
 
     def __init__(self, monkeypatch):
-        from securecomp.local import LocalCarrier
+        from securecomp.protocol.local_carrier import LocalCarrier
         from securecomp.sharing import Contributor, Server
 
         self.made = []

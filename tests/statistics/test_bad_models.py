@@ -16,7 +16,7 @@ from securecomp.errors import (
     RangeError,
     SecureCompError,
 )
-from securecomp.sums import Sharing
+from securecomp.sharing.additive_sum import Sharing
 
 draw = np.random.default_rng(0)
 ROWS = pd.DataFrame(
@@ -346,7 +346,7 @@ def test_without_formulaic(monkeypatch):
 
 def test_a_site_beyond_what_the_totals_allow_is_named(monkeypatch):
     """A part that no honest site can have is refused before it is sent."""
-    from securecomp.statistics import fitting
+    from securecomp.statistics.regression import fitting
 
     own = fitting.Likelihood._own
 

@@ -11,7 +11,9 @@ from sites import NAMES, Spy, frame, study
 
 from securecomp import Study
 from securecomp.errors import ParameterError, RangeError, SecureCompError
-from securecomp.sums import Masking, Paillier, Sharing
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.secagg.masked_sum import Masking
+from securecomp.sharing.additive_sum import Sharing
 
 RNG = np.random.default_rng(20)
 SIZES = (7, 0, 12, 1)

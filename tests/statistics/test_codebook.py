@@ -17,10 +17,10 @@ from sites import NAMES, Spy, frame
 
 from securecomp import Column, Study
 from securecomp.errors import AuthenticationError, DecodeError, ParameterError, RangeError
-from securecomp.identity import Identity
+from securecomp.protocol.identity import Identity
 from securecomp.statistics import Codebook, CodebookWarning, Count, Entry, Mean, Sum
-from securecomp.statistics.codebook import Signature
-from securecomp.statistics.units import looks_like
+from securecomp.statistics.codebook.agreed_codebook import Signature
+from securecomp.statistics.codebook.units import looks_like
 
 ENTRIES = {
     "id": Entry("identifier"),

@@ -14,7 +14,7 @@ from statsmodels.duration.survfunc import survdiff
 
 from securecomp import Column, Study
 from securecomp.errors import ParameterError, RangeError
-from securecomp.statistics.adding import Adder
+from securecomp.statistics.adder import Adder
 
 
 def reference(rows, time, event, columns, strata=None):

@@ -12,9 +12,9 @@ from sites import study
 
 from securecomp import Column
 from securecomp.errors import SecureCompError
-from securecomp.statistics import formulas
-from securecomp.statistics.crossproducts import Grid, products
-from securecomp.statistics.designs import Design
+from securecomp.statistics.regression import formulas
+from securecomp.statistics.regression.cross_products import Grid, products
+from securecomp.statistics.regression.designs import Design
 
 ROWS = pd.DataFrame(
     {
@@ -159,10 +159,10 @@ def test_products_are_exact(rows, weighted):
 
 
 def test_products_of_many_rows_are_exact(monkeypatch):
-    from securecomp.statistics import crossproducts
+    from securecomp.statistics.regression import cross_products
 
-    monkeypatch.setattr(crossproducts, "_FLUSH", 2)
-    monkeypatch.setattr(crossproducts, "_MOST", 64)
+    monkeypatch.setattr(cross_products, "_FLUSH", 2)
+    monkeypatch.setattr(cross_products, "_MOST", 64)
     values = np.random.default_rng(1).integers(-(2**40), 2**40, (1000, 2))
     found = products(values.astype(np.float64), [Grid(Fraction(1), 2**40, True)] * 2)
     columns = [[int(v) for v in column] for column in values.T]

@@ -13,9 +13,9 @@ from sites import Spy, frame, study
 from securecomp import Study
 from securecomp.core.limbs import HIDING_BITS
 from securecomp.errors import ParameterError, RangeError
-from securecomp.local import LocalCarrier
-from securecomp.statistics import distinct
-from securecomp.statistics.adding import Adder
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.statistics.adder import Adder
+from securecomp.statistics.comparisons import distinct
 
 
 def registries(*ranges):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from securecomp.errors import ParameterError
-from securecomp.statistics.files import name_sites, read_table, site_name
+from securecomp.statistics.table_files import name_sites, read_table, site_name
 
 
 @pytest.fixture

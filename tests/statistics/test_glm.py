@@ -14,7 +14,7 @@ from sites import study
 
 from securecomp import Column, Study
 from securecomp.errors import ParameterError
-from securecomp.sums import Paillier
+from securecomp.paillier.encrypted_sum import Paillier
 
 FAMILIES = {
     "logistic": sm.families.Binomial,

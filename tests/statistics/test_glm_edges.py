@@ -11,7 +11,7 @@ from sites import study
 from test_glm import check, reference
 
 from securecomp.errors import ParameterError
-from securecomp.statistics import crossproducts
+from securecomp.statistics.regression import cross_products
 
 draw = np.random.default_rng(3)
 SIZE = 300
@@ -174,7 +174,7 @@ class TestWideDesigns:
         def forbidden(*_):
             raise AssertionError("products of a wide design were computed")
 
-        monkeypatch.setattr(crossproducts, "products", forbidden)
+        monkeypatch.setattr(cross_products, "products", forbidden)
         right = " + ".join(f"I(x > {i} / 1000)" for i in range(700))
         with pytest.raises(ParameterError, match="300 rows do not determine 701 coefficients"):
             fit(f"y ~ {right}")

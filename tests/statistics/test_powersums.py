@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from securecomp.statistics.powersums import _CHUNK, power_sums
+from securecomp.statistics.power_sums import _CHUNK, power_sums
 
 LOW, HIGH = -(2**63), 2**63 - 1
 

@@ -6,10 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sites import Spy, frame, study
 
-from securecomp import Column, sums
+from securecomp import Column
 from securecomp.errors import ParameterError, RangeError
-from securecomp.local import LocalCarrier
-from securecomp.sharing import SharedArray
+from securecomp.mpc import SharedArray
+from securecomp.protocol import sum_protocols as sums
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.sharing.additive_sum import Sharing
 
 SITES = [
     frame("pandas", x=[5, -3, 8, 8], g=["a", "b", "a", "b"]),
@@ -114,8 +116,8 @@ def test_groups_without_rows_have_no_median():
 
 def test_shares_open_the_result_only(monkeypatch):
     sums_run = []
-    run = sums.Sharing.run
-    monkeypatch.setattr(sums.Sharing, "run", lambda *a: sums_run.append(1) or run(*a))
+    run = Sharing.run
+    monkeypatch.setattr(Sharing, "run", lambda *a: sums_run.append(1) or run(*a))
     found = study(*SITES).median("x")
     assert (found.run.opened, found.run.sums, sums_run) == ((), 0, [])
     assert "nothing was opened but these values" in str(found)

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from sites import Spy, frame, study, variance
 
-from securecomp import Column, Result, sums
+from securecomp import Column, Result
 from securecomp.errors import BackendUnavailableError
+from securecomp.sharing.additive_sum import Sharing
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
 
 NORTH = frame("polars", x=[1, -7, 12], y=[0.5, 2.25, 1.0], g=["a", "b", "b"], h=[2, 10, 2])
@@ -456,7 +457,7 @@ class TestEqual:
     def test_a_wrong_protocol_is_found_out(self):
         """A protocol that adds one somewhere: what it is compared with is not its own."""
 
-        class Wrong(sums.Sharing):
+        class Wrong(Sharing):
             def run(self, carrier, layout, contributors, receivers=None):
                 total = super().run(carrier, layout, contributors, receivers)
                 total[-1] += 1
@@ -474,7 +475,7 @@ class TestEqual:
         assert study(NORTH, SOUTH).mean("x").equal is True
 
     def test_what_is_above_is_compared_too(self):
-        class Wrong(sums.Sharing):
+        class Wrong(Sharing):
             def run(self, *args):
                 total = super().run(*args)
                 total[-1] += 1

@@ -8,7 +8,7 @@ from sites import Spy, frame, study
 
 from securecomp import Column
 from securecomp.errors import ParameterError, RangeError
-from securecomp.sharing import SharedArray
+from securecomp.mpc import SharedArray
 
 TABLES = [
     frame("pandas", x=[1.5, -2.0, None], y=[1, 0, 1]),

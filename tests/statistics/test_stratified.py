@@ -14,8 +14,8 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 
 from securecomp import Column, Study
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.statistics import stratified
-from securecomp.statistics.adding import Adder, Reals
+from securecomp.statistics.adder import Adder, Reals
+from securecomp.statistics.comparisons import stratified
 
 LEVELS = {"g": Column(levels=[0, 1]), "h": Column(levels=[0, 1])}
 

@@ -3,8 +3,10 @@
 import pytest
 from sites import Spy, frame, mean, study, variance
 
-from securecomp import Study, sums
-from securecomp.local import LocalCarrier
+from securecomp import Study
+from securecomp.protocol import sum_protocols as sums
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.sharing.additive_sum import Sharing
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
 
 TABLES = [
@@ -56,7 +58,7 @@ def test_every_protocol(protocol):
 
 
 def test_a_protocol_that_was_made_before():
-    results = study(*TABLES, protocol=sums.Sharing(2)).run(ALL)
+    results = study(*TABLES, protocol=Sharing(2)).run(ALL)
     assert [r.value for r in results] == ANSWERS
     assert results[0].run.servers == 2
 

@@ -14,8 +14,8 @@ from sites import NAMES, Spy, frame
 from securecomp import Column, Study
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
-from securecomp.statistics.attacker import Attacker, Space, cell, within
-from securecomp.statistics.suppression import Counted, Rule, known, protect
+from securecomp.statistics.disclosure.attacker import Attacker, Space, cell, within
+from securecomp.statistics.disclosure.suppression import Counted, Rule, known, protect
 
 
 def rows(counts, **more):

@@ -16,7 +16,7 @@ from statsmodels.duration.survfunc import SurvfuncRight
 
 from securecomp import Column, Study
 from securecomp.errors import ParameterError, RangeError
-from securecomp.statistics.survival import KaplanMeier
+from securecomp.statistics.survival.kaplan_meier import KaplanMeier
 
 EXACT = 1e-12
 

@@ -1,0 +1,89 @@
+"""What an attack returns: its success beside what guessing gives, and what it had to know."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from securecomp.audit.bounds import share_high, share_low
+from securecomp.errors import ParameterError
+from securecomp.show.exhibit import Exhibit, Grid
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share of trials, with its exact interval.
+
+    Attributes:
+        hits: Trials that succeeded.
+        trials: All of them.
+    """
+
+    hits: int
+    trials: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hits <= self.trials or not self.trials:
+            raise ParameterError(f"{self.hits} of {self.trials} is no rate")
+
+    @property
+    def value(self) -> float:
+        """The share."""
+        return self.hits / self.trials
+
+    def interval(self, level: float = LEVEL) -> tuple[float, float]:
+        """Return Clopper and Pearson's interval (Biometrika 26, 1934), exact and so conservative.
+
+        Trials must be independent of each other: rows of one patient are not.
+        """
+        each = (1 - level) / 2
+        return share_low(self.hits, self.trials, each), share_high(self.hits, self.trials, each)
+
+    def facts(self) -> dict[str, Any]:
+        """Return plain values."""
+        low, high = self.interval()
+        return {
+            "hits": self.hits,
+            "trials": self.trials,
+            "value": self.value,
+            "low": low,
+            "high": high,
+        }
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return f"{self.value:.1%} ({low:.1%} to {high:.1%})"
+
+
+def difference(one: Rate, other: Rate) -> tuple[float, float]:
+    """Return where one rate less the other is, with 95 % confidence at least.
+
+    Each rate's interval is wrong in 2.5 % of cases at most (Bonferroni), so both are right in 95 %.
+    """
+    level = 1 - (1 - LEVEL) / 2
+    (low, high), (less, most) = one.interval(level), other.interval(level)
+    return low - most, high - less
+
+
+class Leak(Exhibit):
+    """Base of the attacks' results. Subclasses are frozen dataclasses.
+
+    Attributes:
+        knows: What the attacker was assumed to know, in words.
+    """
+
+    knows: ClassVar[str] = ""
+
+    def notes(self) -> list[str]:
+        """Return what the attacker knew, and the remarks."""
+        return [f"the attacker knew: {self.knows}", *self.remarks()]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `facts`, the attack's name and what it assumed."""
+        return {**super().to_json(), "knows": self.knows}
+
+
+def grid(title: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> Grid:
+    """Return a table of text."""
+    return Grid(title, tuple(header), tuple(map(tuple, rows)))

@@ -1,0 +1,146 @@
+"""Rows of arrays and data frames: put together, chosen, and compared."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.audit.confidences import Rows
+from securecomp.errors import ParameterError
+from securecomp.statistics.cell_values import comparable
+
+_NAMED = 5
+
+
+def joined(first: Any, second: Any) -> Any:
+    """Return the rows of both, of two arrays, or two data frames with columns of the same names.
+
+    Raises:
+        ParameterError: They do not go together.
+    """
+    if _is_frame(first) != _is_frame(second):
+        raise ParameterError("members, holdout and pool are all arrays or all data frames")
+    try:
+        if _is_frame(first):
+            one, other = _framed(first), _framed(second)
+            if set(one.columns) == set(other.columns):
+                other = other.select(one.columns)
+            return nw.to_native(nw.concat([one, other], how="vertical"))
+        return np.concatenate([np.asarray(first), np.asarray(second)])
+    except ParameterError:
+        raise
+    except Exception as error:  # each library of data frames has its own
+        reason = str(error).split("\n")[0]
+        raise ParameterError(f"rows that do not go together: {reason}") from None
+
+
+def shaped(numbers: npt.NDArray[np.float64], like: Any) -> Any:
+    """Return rows of numbers as a data frame with another's columns; as they are if it is none.
+
+    Raises:
+        ParameterError: Two columns have one name.
+    """
+    if not _is_frame(like):
+        return numbers
+    if len(set(like.columns)) < len(like.columns):
+        raise ParameterError("two columns of the rows have one name; rename one")
+    frame = nw.from_native(like, eager_only=True)
+    columns = dict(zip(frame.columns, numbers.T, strict=True))
+    return nw.from_dict(columns, backend=frame.implementation).to_native()
+
+
+def taken(rows: Any, places: Any) -> Any:
+    """Return the rows at some places."""
+    if _is_frame(rows):
+        return nw.to_native(nw.from_native(rows, eager_only=True)[np.asarray(places).tolist()])
+    return np.asarray(rows)[places]
+
+
+def refuse_alike(first: Rows, second: Rows, names: tuple[str, str], what: str) -> None:
+    """Refuse rows that are the same in all features and the label, as in `refuse_common`.
+
+    If a side is in single precision, both are compared in that.
+    """
+    narrow = any(getattr(x, "dtype", None) == np.float32 for x, _ in (first, second))
+    refuse_common(_keys(first, narrow), _keys(second, narrow), names, what)
+
+
+def _keys(rows: Rows, narrow: bool) -> list[Hashable]:
+    """Return what identifies each row's content: all features and the label."""
+    x, y = rows
+    marks = [comparable(int(mark) if isinstance(mark, bool) else mark) for mark in _listed(y)]
+    if _is_frame(x):
+        # The columns' order is no difference.
+        frame = _framed(x)
+        cells = zip(
+            *(frame.get_column(name).to_list() for name in sorted(frame.columns, key=str)),
+            strict=True,
+        )
+        return [(*map(comparable, row), mark) for row, mark in zip(cells, marks, strict=True)]
+    array = np.asarray(x)
+    try:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32 if narrow else np.float64)
+    except (TypeError, ValueError):
+        return [(*map(comparable, row), mark) for row, mark in zip(array, marks, strict=True)]
+    whole = np.ascontiguousarray(array + array.dtype.type(0)).reshape(len(array), -1)
+    # 0 and -0 are one number.
+    return [(row.tobytes(), mark) for row, mark in zip(whole, marks, strict=True)]
+
+
+def _framed(table: Any) -> Any:
+    try:
+        return nw.from_native(table, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        raise ParameterError("a data frame has several columns of one name") from None
+
+
+def _listed(labels: Any) -> list[Any]:
+    found: list[Any] = np.asarray(labels).tolist()
+    return found
+
+
+def refuse_common(
+    first: Sequence[Hashable], second: Sequence[Hashable], names: tuple[str, str], what: str
+) -> None:
+    """Refuse two sets that have something in common.
+
+    Args:
+        first: What each row is known by; None is like nothing else.
+        second: Likewise.
+        names: What the sets are called.
+        what: What is the same, and what to do if that is as it should be.
+
+    Raises:
+        ParameterError: Something is; it names the rows, and never a value.
+    """
+    places: dict[Hashable, int] = {}
+    for row, key in enumerate(first, 1):
+        places.setdefault(key, row)
+    common = [(places[k], row) for row, k in enumerate(second, 1) if k is not None and k in places]
+    if not common:
+        return
+    pairs = ", ".join(f"row {a} and row {b}" for a, b in common[:_NAMED])
+    more = f", and {len(common) - _NAMED:,} more" if len(common) > _NAMED else ""
+    raise ParameterError(f"{names[0]} and {names[1]} overlap: {pairs}{more} {what}")
+
+
+def other_column(columns: Sequence[str], features: Sequence[str], source: str) -> str:
+    """Return the only column that is no feature of a model: the labels'.
+
+    Raises:
+        ParameterError: There is none, or more than one.
+    """
+    others = [name for name in columns if name not in set(features)]
+    if len(others) != 1:
+        raise ParameterError(
+            f"{source}: {len(others)} columns are no features of the model; say which has the "
+            "true class (--label)"
+        )
+    return others[0]
+
+
+def _is_frame(rows: Any) -> bool:
+    return hasattr(rows, "columns") or hasattr(rows, "column_names")

@@ -1,0 +1,233 @@
+"""Membership inference: can anybody tell whose rows a model was trained on?
+
+    from securecomp.audit.claims import Claim
+    from securecomp.audit.membership import membership
+
+    found = membership(model, (x_train, y_train), (x_test, y_test))
+    print(found)  # tables; .plots(), .to_json()
+    found.check(Claim(epsilon=2, delta=1e-5, unit="record"))  # RefutedError if it cannot be true
+
+The auditor has the model and all rows, and learns what an attacker who has them would learn. An
+attack that finds little shows that this attack does, and not that none would find more.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.audit.bounds import Floats, checked_scores
+from securecomp.audit.confidences import Rows, answers, checked_rows, classes_of
+from securecomp.audit.labelled_rows import joined, refuse_alike, refuse_common
+from securecomp.audit.membership.attacks import Attack, LossThreshold
+from securecomp.audit.membership.guesses import Chosen, check_chosen
+from securecomp.audit.membership.membership_report import Audit, Fit
+from securecomp.audit.membership.roc_curve import Roc, check_rate, rows_needed
+from securecomp.errors import ParameterError
+from securecomp.privacy.privacy_amounts import Amount, delta_of
+from securecomp.privacy.sensitivity import Neighbours, Unit
+from securecomp.statistics.cell_values import comparable, is_missing
+from securecomp.statistics.distributions import check_confidence
+
+FALSE_ALARMS = (0.001, 0.01)
+"""Rates at which detection is reported, as far as the holdout is large enough."""
+Alike = Literal["refuse", "keep"]
+
+_SAME_ROWS = (
+    "are the same in all columns. A row of both is no holdout: leave it out of both (out of one "
+    "alone, it would tell the files apart by how common rows are). If they are different persons "
+    "who look alike, name the column that tells persons apart, as identifiers (--identifier), or "
+    'say alike="keep" (--alike keep)'
+)
+_SAME_PERSON = (
+    "are of the same person, who is no holdout: leave all rows of such persons out of both (out of "
+    "one alone, it would tell the files apart by who comes often)"
+)
+
+
+def membership(
+    model: Any,
+    members: Rows,
+    holdout: Rows,
+    *,
+    attack: Attack | None = None,
+    chosen: Chosen = "split",
+    identifiers: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
+    alike: Alike = "refuse",
+    delta: Amount = 0,
+    confidence: float = 0.95,
+    false_alarms: Sequence[float] | None = None,
+    names: tuple[str, str] = ("members", "holdout"),
+) -> Audit:
+    """Attack a model's membership.
+
+    Args:
+        model: A fitted classifier with `predict_proba` and `classes_`.
+        members: Features and labels that it was trained on, or a random part of them.
+        holdout: Features and labels that it was not trained on.
+        attack: By default the loss threshold; shadow models and likelihood ratios (`attacks`) need
+            a way to train.
+        chosen: How the members were chosen: "split" (a random, fixed number of all these rows),
+            "coins" (each row by a fair coin of its own) or "otherwise". It says what the bound on
+            epsilon means (`guesses`); it cannot be checked, and a wrong one gives a wrong bound.
+        identifiers: For members and holdout, whose row each is. A person's score is the mean of
+            the rows', and the unit is a patient. Otherwise each row is a unit.
+        alike: Whether a row of members that is in the holdout too is refused. Identifiers decide
+            that instead, if there are any.
+        delta: At which the bound on epsilon is stated, where no claim says one.
+        confidence: Of all intervals and bounds, each.
+        false_alarms: Rates at which detection is reported; by default .1 % and 1 %, as far as
+            the holdout has enough rows.
+        names: What errors call members and holdout, say files.
+
+    Raises:
+        ParameterError: Rows or labels that the model does not take, members and holdout that
+            overlap, one class only, a holdout too small for a rate that was asked for, or an
+            argument that cannot be.
+    """
+    known = classes_of(model)
+    ours, others = checked_rows(members, names[0]), checked_rows(holdout, names[1])
+    if identifiers is not None:
+        persons = _persons(identifiers, (len(ours[1]), len(others[1])), names)
+        refuse_common(*persons, names, _SAME_PERSON)
+    elif alike == "refuse":
+        refuse_alike(ours, others, names, _SAME_ROWS)
+    elif alike != "keep":
+        raise ParameterError(f'alike is "refuse" or "keep", not {alike!r}')
+    said = answers(model, ours, names[0]), answers(model, others, names[1])
+    for one, name in zip(said, names, strict=True):
+        if len(np.unique(one.truth)) < 2:
+            raise ParameterError(
+                f"{name}: all rows are of one of the model's {len(known)} classes, so that an "
+                "attack could tell the class instead of membership; give rows of all classes"
+            )
+    units = len(ours[1]), len(others[1])
+    if identifiers is not None:
+        units = len(set(persons[0])), len(set(persons[1]))
+    _check_terms(chosen, units, delta, confidence, false_alarms)
+    attack = attack or LossThreshold()
+    if not hasattr(attack, "scores"):
+        raise ParameterError(
+            "attack is one of securecomp.audit.membership.attacks, say LossThreshold(); "
+            f"not {attack!r}"
+        )
+    both = joined(ours[0], others[0]), np.concatenate([ours[1], others[1]])
+    scores = checked_scores(attack.scores(model, both), attack.name)
+    if len(scores) != len(both[1]):
+        raise ParameterError(f"{attack.name}: {len(scores):,} scores for {len(both[1]):,} rows")
+    count, records = len(ours[1]), 1
+    inside, outside = scores[:count], scores[count:]
+    unit: Unit = "record"
+    if identifiers is not None:
+        unit = "patient"
+        (inside, most), (outside, more) = map(_by_person, (inside, outside), persons)
+        records = max(most, more)
+    return from_scores(
+        inside,
+        outside,
+        attack=attack.name,
+        chosen=chosen,
+        unit=unit,
+        records=records,
+        delta=delta,
+        confidence=confidence,
+        false_alarms=false_alarms,
+        fit=Fit.of(*said),
+    )
+
+
+def from_scores(
+    members: npt.ArrayLike,
+    holdout: npt.ArrayLike,
+    *,
+    attack: str,
+    chosen: Chosen = "split",
+    unit: Unit = "record",
+    records: int = 1,
+    delta: Amount = 0,
+    confidence: float = 0.95,
+    false_alarms: Sequence[float] | None = None,
+    fit: Fit | None = None,
+) -> Audit:
+    """Return what scores from elsewhere show, say of a model that no classifier is.
+
+    Args:
+        members: One score a unit; larger ones speak for membership.
+        holdout: Likewise.
+        attack: What the scores are, in a few words.
+        chosen: As in `membership`.
+        unit: What has a score each: a record, or a patient with all records.
+        records: The most records of one patient.
+        delta: As in `membership`.
+        confidence: As in `membership`.
+        false_alarms: As in `membership`.
+        fit: How well the model fits members and holdout, if that is known.
+
+    Raises:
+        ParameterError: No scores, one that is not a number, a holdout too small for a rate that
+            was asked for, or an argument that cannot be.
+    """
+    inside, outside = checked_scores(members, "members"), checked_scores(holdout, "holdout")
+    _check_terms(chosen, (len(inside), len(outside)), delta, confidence, false_alarms)
+    roc = Roc(inside, outside)
+    wanted = FALSE_ALARMS if false_alarms is None else false_alarms
+    fitting = [rate for rate in wanted if roc.holdout >= rows_needed(rate)]
+    asked = fitting if false_alarms is None else wanted
+    return Audit(
+        attack=attack,
+        roc=roc,
+        chosen=chosen,
+        units=Neighbours("add/remove", unit, records),
+        delta=float(delta_of(delta, needed=False)),
+        confidence=confidence,
+        detections=tuple(roc.detection(rate, confidence) for rate in asked),
+        too_small=tuple(rate for rate in wanted if rate not in asked),
+        fit=fit,
+    )
+
+
+def _check_terms(
+    chosen: str,
+    units: tuple[int, int],
+    delta: Amount,
+    confidence: float,
+    false_alarms: Sequence[float] | None,
+) -> None:
+    """Refuse what an audit of so many members and others cannot be about."""
+    check_chosen(chosen, *units)
+    delta_of(delta, needed=False)
+    check_confidence(confidence)
+    if isinstance(false_alarms, float | str):
+        raise ParameterError(f"false_alarms are several rates: give [{false_alarms!r}]")
+    for rate in () if false_alarms is None else false_alarms:
+        check_rate(rate, units[1])
+
+
+def _persons(
+    identifiers: tuple[Sequence[Hashable], Sequence[Hashable]],
+    counts: tuple[int, int],
+    names: tuple[str, str],
+) -> tuple[list[Hashable], list[Hashable]]:
+    if not isinstance(identifiers, Sequence) or len(identifiers) != 2:
+        raise ParameterError("identifiers are two columns: the members' and the holdout's")
+    found = []
+    for given, count, name in zip(identifiers, counts, names, strict=True):
+        persons = [None if is_missing(one) else comparable(one) for one in given]
+        if len(persons) != count:
+            raise ParameterError(f"{name}: {count:,} rows and {len(persons):,} identifiers")
+        if None in persons:
+            raise ParameterError(
+                f"{name}: row {persons.index(None) + 1} does not say whose it is; fill it in"
+            )
+        found.append(persons)
+    ours, others = found
+    return ours, others
+
+
+def _by_person(scores: Floats, persons: Sequence[Hashable]) -> tuple[Floats, int]:
+    """Return a score for each person, and the most rows of one."""
+    places: dict[Hashable, int] = {}
+    person = np.array([places.setdefault(one, len(places)) for one in persons])
+    rows = np.bincount(person)
+    return np.bincount(person, weights=scores) / rows, int(rows.max())

@@ -1,0 +1,89 @@
+"""One attack on several models: how strong it is as noise in training grows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from securecomp.audit.membership.claims import below
+from securecomp.audit.membership.membership_report import Audit
+from securecomp.errors import ParameterError
+from securecomp.show.exhibit import Exhibit, Grid, Plot
+
+_CHANCE = 0.5
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Strength(Exhibit):
+    """Audits of several models side by side.
+
+    Attributes:
+        audits: Name of a model, such as "epsilon 2", to its audit; in the order to show.
+    """
+
+    audits: Mapping[str, Audit]
+
+    def __post_init__(self) -> None:
+        if not self.audits:
+            raise ParameterError("there are no audits to compare; give one at least")
+
+    @property
+    def title(self) -> str:
+        """The question in words."""
+        return "How strong the attack is on each model"
+
+    def grids(self) -> list[Grid]:
+        """Return a row for each model."""
+        first = next(iter(self.audits.values()))
+        rates = sorted({d.false_alarms for a in self.audits.values() for d in a.detections})
+        found = [f"found at {100 * rate:g} %" for rate in rates]
+        level = f"{100 * first.confidence:g} %"
+        header = ("", "accuracy", "gap", "AUC", f"{level} from", "to", *found, "epsilon at least")
+        rows = []
+        for name, audit in self.audits.items():
+            area, fit = audit.area, audit.fit
+            at = {one.false_alarms: f"{one.found:.3f}" for one in audit.detections}
+            rows.append(
+                (
+                    name,
+                    *(("", "") if fit is None else (f"{fit.accuracy[1]:.3f}", f"{fit.gap:+.3f}")),
+                    *(f"{value:.3f}" for value in (area.value, area.low, area.high)),
+                    *(at.get(rate, "") for rate in rates),
+                    "" if audit.chosen == "otherwise" else below(audit.bound()),
+                )
+            )
+        return [Grid("", header, tuple(rows))]
+
+    def facts(self) -> dict[str, Any]:
+        """Return each audit's facts by the model's name."""
+        return {"models": {name: audit.facts() for name, audit in self.audits.items()}}
+
+    def plots(self) -> list[Plot]:
+        """Return the areas with their intervals, and the ROC curves on logarithmic axes."""
+        areas: dict[str, dict[str, Sequence[float]]] = {}
+        for name, audit in self.audits.items():
+            area = audit.area
+            areas[name] = {"estimate": [area.value], "low": [area.low], "high": [area.high]}
+        return [
+            Plot("forest", "Area under the ROC curve; dotted: chance", "AUC", "", areas, _CHANCE),
+            Plot(
+                "line",
+                "Members found against false alarms; dotted: chance",
+                "share of others that are accused (false alarms)",
+                "share of members that are found",
+                {name: audit.roc.points() for name, audit in self.audits.items()},
+                reference=1.0,
+                logarithmic=True,
+            ),
+        ]
+
+    def remarks(self) -> list[str]:
+        """Return each model's strength in words, and what the bounds on epsilon are about."""
+        found = [f"{name}: {audit.words()}" for name, audit in self.audits.items()]
+        about: dict[str, list[str]] = {}
+        for name, audit in self.audits.items():
+            if audit.chosen != "otherwise":
+                about.setdefault(audit.promise(), []).append(name)
+        for promise, names in about.items():
+            which = "" if len(about) == 1 else f" of {', '.join(names)}"
+            found.append(f"Epsilon{which} is at least so much {promise}.")
+        return found

@@ -1,0 +1,1 @@
+"""Attacks that reconstruct inputs from models, gradients and messages."""

@@ -1,0 +1,329 @@
+"""Attribute inference: who knows all of a row but one attribute asks the model for it.
+
+The attacker fills in each value that the attribute can have, asks the model, and takes the value
+under which the answers fit best what it knows of the row. How often that is right says little
+alone: what anybody could work out from other people's data is no leak. So the same attack runs on
+rows that the model has never seen, and a model of the attribute made without the attacked one runs
+beside it:
+
+- members less others: a leak. The model says more about the rows that it was trained on.
+- others above the imputation: statistical inference. The model carries what holds for anybody, a
+  member or not; leaving the study would not have protected from it.
+
+Sources: Fredrikson et al., USENIX Security 2014 (the attack); Fredrikson, Jha, Ristenpart, CCS 2015
+(with confidences); Yeom, Giacomelli, Fredrikson, Jha, CSF 2018, section 5 (advantage);
+Jayaraman, Evans, CCS 2022 (imputation as the baseline).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.audit.attack_result import Leak, Rate, difference, grid
+from securecomp.audit.confidences import places, probabilities
+from securecomp.audit.labelled_rows import shaped
+from securecomp.audit.numbers import finite, one_each
+from securecomp.audit.seeded_random import Lots
+from securecomp.errors import BackendUnavailableError, ParameterError
+from securecomp.show.exhibit import Grid
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
+Known = Literal["label", "answer"]
+_MOST_VALUES = 100
+_LEAST_ROWS = 10
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AttributeLeak(Leak):
+    """How often an attribute was guessed right.
+
+    Attributes:
+        attribute: Its name or number.
+        known: What the attacker knew beside the other attributes.
+        values: How many values it has.
+        members: The attack on rows that the model was trained on.
+        others: The attack on rows that it has not seen.
+        imputed: Without the model, by other people's data: on members, and on others.
+        frequent: By the most frequent value: on members, and on others.
+    """
+
+    attribute: str | int
+    known: Known
+    values: int
+    members: Rate
+    others: Rate
+    imputed: tuple[Rate, Rate]
+    frequent: tuple[Rate, Rate]
+    knows: ClassVar[str] = (
+        "all other attributes, the label, the values that the attribute can have, rows of other "
+        "people; it may ask the model anything"
+    )
+
+    @property
+    def advantage(self) -> float:
+        """Members less others."""
+        return self.members.value - self.others.value
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the advantage is, with 95 % confidence at least."""
+        return difference(self.members, self.others)
+
+    @property
+    def leaks(self) -> bool:
+        """Whether the model shows more of its members than of others, beyond chance."""
+        return self.interval[0] > 0
+
+    @property
+    def title(self) -> str:
+        """The attack in words."""
+        beside = "label" if self.known == "label" else "model's answer"
+        return f"Attribute inference: {self.attribute!r} from the other attributes and the {beside}"
+
+    def grids(self) -> list[Grid]:
+        """Return the table that people read."""
+        header = ("right guesses", "members", "others")
+        rows = [
+            ("with the model", str(self.members), str(self.others)),
+            ("imputed without it", *map(str, self.imputed)),
+            ("most frequent value", *map(str, self.frequent)),
+        ]
+        return [grid("", header, rows)]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the result as plain objects."""
+        low, high = self.interval
+        return {
+            "attribute": self.attribute,
+            "known": self.known,
+            "values": self.values,
+            "members": self.members.facts(),
+            "others": self.others.facts(),
+            "imputed": [rate.facts() for rate in self.imputed],
+            "frequent": [rate.facts() for rate in self.frequent],
+            "advantage": self.advantage,
+            "advantage_low": low,
+            "advantage_high": high,
+            "leaks": self.leaks,
+        }
+
+    def remarks(self) -> list[str]:
+        """Say which part is a leak, and which is what anybody's data imply."""
+        low, high = self.interval
+        gap = f"{self.advantage:+.1%} ({low:+.1%} to {high:+.1%})"
+        found = [
+            f"leak: members less others {gap}; the model shows more of whom it was trained on"
+            if self.leaks
+            else f"members less others {gap}: a leak about members is not shown"
+        ]
+        if difference(self.others, self.imputed[1])[0] > 0:
+            found.append(
+                "statistical inference: of people that it has not seen, the model shows more than "
+                "other people's data do"
+                if self.known == "label"
+                else "an answer was computed from the attribute and gives it away, of anybody "
+                "whose answer is seen, in training or not"
+            )
+        if not difference(*self.imputed)[0] <= 0 <= difference(*self.imputed)[1]:
+            found.append(
+                "members and others differ for who never asks the model, too: they are not of one "
+                "population, and the advantage is not the model's alone"
+            )
+        return found
+
+
+def attribute_inference(
+    model: Any,
+    members: Any,
+    member_labels: npt.ArrayLike,
+    holdout: Any,
+    holdout_labels: npt.ArrayLike,
+    attribute: str | int,
+    *,
+    known: Known = "label",
+    imputer: Any = None,
+) -> AttributeLeak:
+    """Infer one attribute of members and of others.
+
+    Args:
+        model: A fitted classifier with probabilities; `Answers` makes it tell less.
+        members: The rows that it was trained on, or some of them: numbers, (n, d), or a frame
+            of pandas or polars.
+        member_labels: Shape (n,).
+        holdout: Rows of the same population that it has not seen. One half, by lot, is attacked,
+            the other is the attacker's own data: no person's rows should be in both.
+        holdout_labels: Their labels.
+        attribute: A column's number, or its name in a frame.
+        known: "label": the row's true label; the attacker takes the value that makes it likeliest.
+            "answer": what the model said of the complete row, if it was published; the attacker
+            takes the value with the nearest answer.
+        imputer: A scikit-learn classifier that learns the attribute from the other columns and the
+            label; by default logistic regression on standardised columns.
+
+    Raises:
+        ParameterError: No probabilities, no such attribute, one value only or more than 100, values
+            that the attacker's data have not, NaN, fewer than 10 rows, no holdout.
+        BackendUnavailableError: scikit-learn is not installed.
+    """
+    if known not in ("label", "answer"):
+        raise ParameterError(f'known is "label" or "answer", not {known!r}')
+    if holdout is None or not len(holdout):
+        raise ParameterError("no holdout: without rows that the model has not seen, no leak shows")
+    column = _column(members, attribute)
+    if _names(members) != _names(holdout) and _names(members) and _names(holdout):
+        raise ParameterError("members and holdout have other columns, or in another order")
+    _column(holdout, attribute)
+    rows, labels = _rows(model, members, member_labels, "members")
+    other, other_labels = _rows(model, holdout, holdout_labels, "holdout")
+    if rows.shape[1] != other.shape[1] or rows.shape[1] < 2:
+        raise ParameterError(
+            f"members have {rows.shape[1]} columns and the holdout {other.shape[1]}; both need the "
+            "same, at least 2"
+        )
+    lot = Lots.of("attribute inference", other).order(len(other))
+    own, own_labels = other[lot[::2]], other_labels[lot[::2]]
+    values, counts = np.unique(own[:, column], return_counts=True)
+    if len(values) < 2:
+        raise ParameterError(f"{attribute!r} has one value only in the holdout: nothing to infer")
+    if len(values) > _MOST_VALUES:
+        raise ParameterError(
+            f"{attribute!r} has {len(values)} values; take an attribute of at most {_MOST_VALUES}"
+        )
+    asked = _Asked(model, members, column, values, np.log(counts / counts.sum()), known)
+    asked.learn_errors(own, own_labels)
+    guess = _imputer(imputer, own, own_labels, column)
+    rates = []
+    for attacked, its, what in (
+        (rows, labels, "members"),
+        (other[lot[1::2]], other_labels[lot[1::2]], "holdout"),
+    ):
+        truth = _truth(attacked[:, column], values, f"{what}, {attribute!r}")
+        imputed = np.searchsorted(values, guess(attacked, its))
+        guesses = (asked.infer(attacked, its), imputed, np.full(len(its), np.argmax(counts)))
+        rates.append([Rate(int((g == truth).sum()), len(truth)) for g in guesses])
+    (of_members, *beside), (of_others, *beside_others) = rates
+    imputed_rates, frequent_rates = zip(beside, beside_others, strict=True)
+    return AttributeLeak(
+        attribute, known, len(values), of_members, of_others, imputed_rates, frequent_rates
+    )
+
+
+def _column(rows: Any, attribute: str | int) -> int:
+    names = _names(rows)
+    if isinstance(attribute, str):
+        if attribute not in names:
+            listed = ", ".join(map(str, names)) or "the rows have no names; give its number"
+            raise ParameterError(f"no attribute {attribute!r} in the rows: {listed}")
+        return names.index(attribute)
+    width = np.shape(rows)[1] if np.ndim(rows) == 2 else 0
+    whole = isinstance(attribute, int | np.integer) and not isinstance(attribute, bool)
+    if not whole or not 0 <= attribute < width:
+        raise ParameterError(f"no attribute {attribute!r} in the rows, which have {width} columns")
+    return int(attribute)
+
+
+def _names(rows: Any) -> list[Any]:
+    return list(getattr(rows, "columns", ()))
+
+
+def _rows(model: Any, rows: Any, labels: Any, what: str) -> tuple[Floats, Places]:
+    array = finite(rows, what, 2)
+    if len(array) < _LEAST_ROWS:
+        raise ParameterError(f"{what}: {len(array)} rows; at least {_LEAST_ROWS} are needed")
+    return array, places(model, one_each(labels, len(array), what), what)
+
+
+def _truth(column: Floats, values: Floats, what: str) -> Places:
+    found = np.minimum(np.searchsorted(values, column), len(values) - 1)
+    unknown = np.flatnonzero(values[found] != column)
+    if len(unknown):
+        raise ParameterError(
+            f"{what}: the value of row {unknown[0] + 1} (and {len(unknown) - 1} more) is none that "
+            "the attacker's half of the holdout has; leave such rows out"
+        )
+    return found
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The model, and what the attacker asks it."""
+
+    model: Any
+    like: Any
+    column: int
+    values: Floats
+    frequencies: Floats
+    known: Known
+    floor: float = 0.0
+
+    def answer(self, rows: Floats) -> Floats:
+        return probabilities(self.model, shaped(rows, self.like), "the rows asked")
+
+    def learn_errors(self, rows: Floats, labels: Places) -> None:
+        """Learn how often the answers are wrong: a label with a score of 0 is not impossible."""
+        scores = self.answer(rows)
+        wrong = (np.argmax(scores, axis=1) != labels).sum()
+        self.floor = float((wrong + 0.5) / (len(rows) + 1) / scores.shape[1])
+
+    def infer(self, rows: Floats, labels: Places) -> Places:
+        """Return the places of the values that are likeliest after the answers."""
+        seen = self.answer(rows) if self.known == "answer" else None
+        fits: list[Floats] = []
+        for value in self.values:
+            filled = rows.copy()
+            filled[:, self.column] = value
+            answers = self.answer(filled)
+            if seen is not None:
+                fits.append(-np.abs(answers - seen).max(axis=1))
+            else:
+                at_label = answers[np.arange(len(rows)), labels]
+                fits.append(np.log(np.maximum(at_label, self.floor)))
+        fit = np.array(fits).T
+        if seen is not None:  # of the values with the nearest answer, the most frequent
+            fit = np.where(fit >= fit.max(axis=1, keepdims=True) - 1e-12, 0.0, -np.inf)
+        return np.asarray(np.argmax(fit + self.frequencies, axis=1), np.intp)
+
+
+def _imputer(imputer: Any, rows: Floats, labels: Places, column: int) -> Any:
+    """Return a function of rows and labels that guesses the attribute without the model."""
+    try:
+        from sklearn.base import clone
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+    except ImportError:
+        raise BackendUnavailableError(
+            "imputation needs scikit-learn: pip install 'securecomp[federated]'"
+        ) from None
+    if imputer is not None and (isinstance(imputer, type) or not hasattr(imputer, "get_params")):
+        raise ParameterError(f"the imputer is a scikit-learn classifier, not {imputer!r}")
+    chosen = (
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        if imputer is None
+        else clone(imputer)
+    )
+    width = int(labels.max()) + 1
+
+    def inputs(of: Floats, its: Places) -> Floats:
+        marks = (its[:, None] == np.arange(width)).astype(np.float64)
+        return np.hstack([np.delete(of, column, axis=1), marks])
+
+    # Values as texts: scikit-learn takes reals for a regression's targets.
+    values, at = np.unique(rows[:, column], return_inverse=True)
+    chosen.fit(inputs(rows, labels), at)
+    return lambda of, its: values[np.asarray(chosen.predict(inputs(of, its)), np.intp)]
+
+
+def compared(leaks: Sequence[tuple[str, AttributeLeak]]) -> Grid:
+    """Return the attack beside itself, on the same model under several forms of answers."""
+    header = ("answers", "members", "others", "members less others")
+    rows = []
+    for name, leak in leaks:
+        low, high = leak.interval
+        gap = f"{leak.advantage:+.1%} ({low:+.1%} to {high:+.1%})"
+        rows.append((name, str(leak.members), str(leak.others), gap))
+    return grid("", header, rows)

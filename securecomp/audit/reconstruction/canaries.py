@@ -1,0 +1,329 @@
+"""Canaries: secrets put into training data on purpose, to see whether the model remembers them.
+
+A canary is a random text of a known format, say a number of six digits. After training, it is
+ranked among all texts of the format that were not inserted, by how likely the model takes them:
+secrets that the model remembers as well do not make it remember this one less. The exposure is the
+logarithm, to base 2, of how many times better than by chance the rank is: log2 of the number of
+texts if it comes first, 0 if it comes last, and log2 e = 1.44 on average if the model has never
+seen it. An exposure of e or more happens by chance with probability 2^-e.
+
+Where the format has too many texts to rank, some are sampled, and the tail of their scores is
+extrapolated by a skew-normal distribution.
+
+Source: Carlini, Liu, Erlingsson, Kos, Song, The Secret Sharer, USENIX Security 2019, sections 4, 5.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.integrate import quad
+from scipy.stats import kstest, skewnorm
+
+from securecomp.audit.attack_result import Leak, Rate, grid
+from securecomp.audit.seeded_random import Lots
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.errors import ParameterError
+from securecomp.show.exhibit import Grid
+
+Floats = npt.NDArray[np.float64]
+Score = Callable[[Sequence[str]], npt.ArrayLike]
+"""Texts to their log-perplexities under a model: minus the logarithms of their probabilities."""
+
+MOST_RANKED = 1_000_000
+BY_CHANCE = math.log2(math.e)
+"""The mean exposure of a canary that was never inserted."""
+_BATCH = 4096
+_LEAST_SAMPLED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The texts that a canary is drawn from: a format with places for symbols.
+
+    Attributes:
+        format: A text with one `{}`, for example "my number is {}".
+        symbols: What a place can hold, each once.
+        length: How many places.
+    """
+
+    format: str
+    symbols: str = "0123456789"
+    length: int = 6
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.format, str) and isinstance(self.symbols, str)):
+            raise ParameterError("the format and the symbols are text")
+        if isinstance(self.length, bool) or not isinstance(self.length, int):
+            raise ParameterError(f"a secret's length is an integer, not {self.length!r}")
+        if self.format.count("{}") != 1 or self.format.count("{") != 1:
+            raise ParameterError(f"a format has one {{}} for the secret, not {self.format!r}")
+        if len(self.symbols) < 2 or len(set(self.symbols)) < len(self.symbols):
+            raise ParameterError("symbols are at least two, each once")
+        if self.length < 1:
+            raise ParameterError(f"a secret has at least one place, not {self.length}")
+
+    @property
+    def size(self) -> int:
+        """How many texts there are, |R|."""
+        return int(len(self.symbols) ** self.length)
+
+    def text(self, secret: str) -> str:
+        """Return the text of a secret.
+
+        Raises:
+            ParameterError: Another length, or other symbols.
+        """
+        if len(secret) != self.length or set(secret) - set(self.symbols):
+            raise ParameterError(
+                f"a secret has {self.length} of the symbols {self.symbols!r}; one has not"
+            )
+        return self.format.format(secret)
+
+    def draw(self, count: int, entropy: Entropy = entropy_.system) -> list[str]:
+        """Draw different secrets, all equally likely.
+
+        Raises:
+            ParameterError: There are not so many.
+        """
+        if not 1 <= count <= self.size:
+            raise ParameterError(f"{count} secrets of a space of {self.size}")
+        lots = Lots.fresh("canaries", entropy)
+        if 2 * count > self.size:  # most draws would be of secrets that are there already
+            secrets = list(self.all())
+            return [secrets[i] for i in lots.order(self.size)[:count]]
+        found: dict[str, None] = {}
+        while len(found) < count:
+            places = lots.below(len(self.symbols), (count - len(found), self.length))
+            found |= dict.fromkeys("".join(self.symbols[i] for i in row) for row in places)
+        return list(found)
+
+    def all(self) -> Iterator[str]:
+        """Yield every secret, in order.
+
+        Raises:
+            ParameterError: More than a million.
+        """
+        if self.size > MOST_RANKED:
+            raise ParameterError(
+                f"a space of {self.size:,} is too large to go through; sample it, or shorten the "
+                f"secret (at most {MOST_RANKED:,})"
+            )
+        return map("".join, itertools.product(self.symbols, repeat=self.length))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CanaryLeak(Leak):
+    """How much a model remembers of canaries.
+
+    Attributes:
+        space: Where they come from.
+        method: "rank", of all texts; or "sample", extrapolated.
+        times: How often each was inserted, if that was said.
+        exposures: One a canary, in bits.
+        ranked: Texts that were scored beside the canaries.
+        misfit: For "sample": Kolmogorov and Smirnov's distance of the scores from the
+            distribution that extrapolates them; 0.05 and more is a bad fit.
+    """
+
+    space: Space
+    method: Literal["rank", "sample"]
+    times: tuple[int, ...]
+    exposures: tuple[float, ...]
+    ranked: int
+    misfit: float | None
+    knows: ClassVar[str] = "the canaries' format; it may ask the model how likely any text is"
+
+    @property
+    def inserted(self) -> list[float]:
+        """The exposures of the canaries that were inserted."""
+        counts = self.times or (1,) * len(self.exposures)
+        return [e for e, n in zip(self.exposures, counts, strict=True) if n]
+
+    @property
+    def most(self) -> float:
+        """The largest exposure that ranks can show: log2 of the texts that one is ranked among."""
+        return math.log2(self.space.size - max(0, len(self.inserted) - 1))
+
+    @property
+    def extracted(self) -> Rate | None:
+        """How many inserted canaries are likelier than every text that was not inserted.
+
+        An attacker that goes through all texts finds these before any other. None if there is none,
+        or if not all texts were ranked.
+        """
+        if self.method != "rank" or not self.inserted:
+            return None
+        return Rate(sum(e >= self.most - 1e-9 for e in self.inserted), len(self.inserted))
+
+    @property
+    def title(self) -> str:
+        """The attack in words."""
+        return f"Canaries: {len(self.exposures)} secrets of {self.space.size:,} possible ones"
+
+    def grids(self) -> list[Grid]:
+        """Return the tables that people read."""
+        whole = [
+            ("of a secret never seen", f"{BY_CHANCE:.2f}"),
+            ("largest that a rank shows", f"{self.most:.2f}"),
+        ]
+        if self.inserted:
+            mean = f"{np.mean(self.inserted):.2f}"
+            whole.insert(0, ("mean exposure of the inserted, bits", mean))
+        if self.extracted is not None:
+            whole.append(("inserted secrets extracted", str(self.extracted)))
+        tables = [grid("", ("", "found"), whole)]
+        if self.times:
+            each = [
+                (str(n), f"{np.mean(of):.2f}", f"{min(of):.2f}", f"{max(of):.2f}")
+                for n, of in sorted(self.by_times().items())
+            ]
+            tables.append(grid("", ("inserted", "mean exposure", "least", "most"), each))
+        return tables
+
+    def by_times(self) -> dict[int, list[float]]:
+        """Return the exposures by how often a canary was inserted."""
+        found: dict[int, list[float]] = {}
+        for n, exposure in zip(self.times, self.exposures, strict=True):
+            found.setdefault(n, []).append(exposure)
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """Return the result as plain objects; no secret is among them."""
+        return {
+            "method": self.method,
+            "size": self.space.size,
+            "exposures": list(self.exposures),
+            "times": list(self.times),
+            "baseline": BY_CHANCE,
+            "most": self.most,
+            "extracted": None if self.extracted is None else self.extracted.facts(),
+            "ranked": self.ranked,
+            "misfit": self.misfit,
+        }
+
+    def remarks(self) -> list[str]:
+        """Return what a reader must know."""
+        found = []
+        if self.method == "sample":
+            found.append("extrapolated: ranks beyond the sampled texts follow from a fitted curve")
+        if self.misfit is not None and self.misfit >= 0.05:
+            found.append(
+                f"the curve fits badly (distance {self.misfit:.2f}): take the exposures for rough, "
+                "or rank a smaller space"
+            )
+        return found
+
+
+def canary_exposure(
+    score: Score,
+    space: Space,
+    canaries: Sequence[str],
+    *,
+    times: Sequence[int] = (),
+    method: Literal["rank", "sample"] = "rank",
+    samples: int = 2000,
+    entropy: Entropy = entropy_.system,
+) -> CanaryLeak:
+    """Measure how much a model remembers of canaries.
+
+    Args:
+        score: Log-perplexities of texts under the trained model, lower being likelier.
+        space: Where the canaries were drawn from, uniformly: `Space.draw`.
+        canaries: The secrets, without the format, each once.
+        times: How often each was inserted; 0 for one that was not, to compare with.
+        method: "rank" scores every text of the space, at most a million; "sample" some.
+        samples: How many, for "sample", at least 100.
+        entropy: Source of the samples.
+
+    Raises:
+        ParameterError: No canaries, one that is there twice, nothing beside them, secrets of
+            another form, a space too large to rank, scores that are not finite or all equal.
+    """
+    if isinstance(canaries, str):
+        raise ParameterError("canaries are several secrets, not one text")
+    canaries, times = list(canaries), list(times)
+    whole = (isinstance(n, int | np.integer) and not isinstance(n, bool) for n in times)
+    if not all(whole) or min(times, default=0) < 0:
+        raise ParameterError("times are whole numbers from 0 on")
+    if not canaries or (times and len(times) != len(canaries)):
+        raise ParameterError(f"{len(canaries)} canaries and {len(times)} counts do not go together")
+    if len(set(canaries)) < len(canaries):
+        raise ParameterError("a canary is there twice; say in times how often it was inserted")
+    own = _scores(score, [space.text(secret) for secret in canaries])
+    inserted = {c for c, n in zip(canaries, times or (1,) * len(canaries), strict=True) if n}
+    if len(inserted) == space.size:
+        raise ParameterError("all texts of the space were inserted: none is left to rank among")
+    if method == "rank":
+        rest = _scores(score, [space.text(s) for s in space.all() if s not in inserted])
+        # Of equal scores the worst rank: a model that knows nothing must not seem to remember.
+        before = np.searchsorted(np.sort(rest), own, side="right")
+        itself = np.array([canary in inserted for canary in canaries])  # else it is in the rest
+        exposures = np.log2(len(rest) + itself) - np.log2(before + itself)
+        misfit = None
+    elif method == "sample":
+        if samples < _LEAST_SAMPLED:
+            raise ParameterError(f"samples: at least {_LEAST_SAMPLED}, not {samples}")
+        count = min(samples, space.size)
+        drawn = [s for s in space.draw(count, entropy) if s not in inserted]
+        rest = _scores(score, [space.text(s) for s in drawn])
+        if rest.min() == rest.max():
+            raise ParameterError("the model takes all sampled texts for equally likely")
+        curve = skewnorm(*skewnorm.fit(rest))
+        exposures = np.array([-_log_below(curve, one) / math.log(2) for one in own])
+        misfit = float(kstest(rest, curve.cdf).statistic)
+    else:
+        raise ParameterError(f'method is "rank" or "sample", not {method!r}')
+    counts = tuple(int(n) for n in times)
+    return CanaryLeak(space, method, counts, tuple(exposures.tolist()), len(rest), misfit)
+
+
+def extract(score: Score, space: Space, count: int = 1) -> list[str]:
+    """Return the secrets that the model takes for likeliest, the likeliest first.
+
+    Raises:
+        ParameterError: A space too large to go through, or scores that are not finite.
+    """
+    secrets = list(space.all())
+    order = np.argsort(_scores(score, [space.text(secret) for secret in secrets]), kind="stable")
+    return [secrets[i] for i in order[:count]]
+
+
+def _scores(score: Score, texts: Sequence[str]) -> Floats:
+    parts = []
+    for start in range(0, len(texts), _BATCH):
+        batch = texts[start : start + _BATCH]
+        scored = score(batch)
+        try:
+            part = np.asarray(scored, np.float64)
+        except (TypeError, ValueError):
+            raise ParameterError("the scores are not numbers, one a text") from None
+        if part.shape != (len(batch),):
+            raise ParameterError(f"scores of shape {part.shape} for {len(batch)} texts")
+        if not np.isfinite(part).all():
+            raise ParameterError("a score is NaN or infinite; smooth the model's probabilities")
+        parts.append(part)
+    return np.concatenate(parts)
+
+
+def _log_below(curve: Any, value: float) -> float:
+    """Return the logarithm of the probability of at most `value`, also far in the tail.
+
+    The density is log-concave, so that it falls at least exponentially from its height on.
+    """
+    whole = float(curve.cdf(value))
+    if whole > 1e-6:
+        return math.log(min(whole, 1.0))
+    height = float(curve.logpdf(value))
+    # Down to where the density has fallen by e^-40.
+    width = float(curve.std()) or 1.0
+    fall, step = 0.0, 1e-6 * width
+    while fall < 40 and step < 1e6 * width:
+        fall, step = height - float(curve.logpdf(value - step)), 2 * step
+    area, _ = quad(lambda x: math.exp(float(curve.logpdf(x)) - height), value - step, value)
+    return height + math.log(area)

@@ -1,0 +1,174 @@
+"""What a server sees of a secure sum: the messages that it gets, opened with its own key.
+
+The sum is the real one, of `secure_sum`; only the carrier keeps a copy of what goes to one server.
+By masking that is every site's vector under masks, by sharing one share of each vector: uniform
+residues, whatever the vector is, on which an attack finds nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.core import entropy as entropy_
+from securecomp.core import field, prg
+from securecomp.core.entropy import Entropy
+from securecomp.core.fixedpoint import Number
+from securecomp.errors import ParameterError
+from securecomp.protocol import identity as identity_
+from securecomp.protocol import wire
+from securecomp.protocol.carrier import Carrier, Inputs, K, T, Vector
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.secure_sum import SecureSum, secure_sum
+from securecomp.protocol.session import Layout, Session
+from securecomp.protocol.sum_protocols import SumProtocol
+from securecomp.secagg.masked_sum import Masking
+from securecomp.secagg.masking_messages import Masked
+from securecomp.secagg.parameters import Parameters
+from securecomp.sharing.additive import seed_key
+from securecomp.sharing.additive_sum import Sharing
+from securecomp.sharing.private_sum import Deal
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one server saw, and what came out.
+
+    Attributes:
+        server: Its name.
+        words: For each site, the residues that the server got of it, shape (d,), below `modulus`.
+        modulus: 2^bits by masking, the field's prime by sharing.
+        result: The sum that all receivers know; by masking the server knows it too.
+    """
+
+    server: str
+    words: Mapping[str, npt.NDArray[np.uint64]]
+    modulus: int
+    result: SecureSum
+
+    def reading(self, site: str) -> Floats:
+        """Return what a site's vector would be if nothing hid it, shape (d,)."""
+        words = self.words[site].astype(np.float64)
+        half = self.modulus / 2
+        return np.where(words < half, words, words - self.modulus) / self.result.scale
+
+
+def server_view(
+    vectors: Mapping[str, npt.ArrayLike],
+    *,
+    bound: Number,
+    bits: int,
+    protocol: Literal["masking", "sharing"] = "masking",
+    entropy: Entropy = entropy_.system,
+) -> View:
+    """Add vectors securely, and keep what the (first) server got.
+
+    Args:
+        vectors: Site to numbers, shape (d,).
+        bound: Largest absolute value.
+        bits: They are rounded to multiples of 2^-bits.
+        protocol: "masking" or "sharing".
+        entropy: Source of all randomness.
+
+    Raises:
+        ParameterError: No such protocol, or sums that do not fit one residue an element.
+        RangeError, ThresholdError: As `secure_sum`.
+    """
+    if protocol not in ("masking", "sharing"):
+        raise ParameterError(f'protocol is "masking" or "sharing", not {protocol!r}')
+    watched = _Watched(Masking() if protocol == "masking" else Sharing())
+    result = secure_sum(vectors, bound=bound, bits=bits, protocol=watched, entropy=entropy)
+    session = watched.session
+    read = _masked if protocol == "masking" else _share
+    words = dict(read(session, watched.identity, data) for data in watched.messages)
+    if session.layout.length != np.size(next(iter(vectors.values()))):
+        raise ParameterError("the sums need several residues an element; use a smaller bound")
+    modulus = 1 << Parameters.of(session).bits if protocol == "masking" else field.MODULUS
+    ordered = {name: words[name] for name in vectors}
+    return View(session.servers[0], ordered, modulus, result)
+
+
+def _masked(
+    session: Session, identity: Identity, data: wire.Buffer
+) -> tuple[str, npt.NDArray[np.uint64]]:
+    header, body = _opened(session, identity, data)
+    if header.kind != Masked.KIND:
+        return "", np.empty(0, np.uint64)  # keys, and shares of keys
+    bits = Parameters.of(session).bits
+    message, payload = wire.decode_body(body, Masked)
+    words = wire.unpack(message.vector, payload, session.layout.length, bits)
+    return header.sender, words.astype(np.uint64)
+
+
+def _share(
+    session: Session, identity: Identity, data: wire.Buffer
+) -> tuple[str, npt.NDArray[np.uint64]]:
+    header, body = _opened(session, identity, data)
+    deal, payload = wire.decode_body(body, Deal)
+    length = session.layout.length
+    if isinstance(deal.share, bytes):
+        key = seed_key(deal.share, session.agreement, header.sender, header.recipient)
+        return header.sender, prg.expand(key, length)
+    return header.sender, wire.unpack(deal.share, payload, length)
+
+
+def _opened(
+    session: Session, identity: Identity, data: wire.Buffer
+) -> tuple[wire.Header, memoryview]:
+    return identity_.open_sealed(identity, session, session.agreement, data, session.servers[0])
+
+
+class _Watched:
+    """A protocol that keeps its session, and what its first server gets."""
+
+    session: Session
+    identity: Identity
+
+    def __init__(self, inner: Masking | Sharing) -> None:
+        self.name, self.limit, self.learned = inner.name, inner.limit, inner.learned
+        self.messages: list[bytes] = []
+        self._inner = inner
+
+    def run(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: Inputs,
+        receivers: tuple[str, ...] | None = None,
+    ) -> Vector:
+        """Run the protocol over a carrier that keeps copies."""
+        agree = self._inner.session
+
+        def session(*given: Any) -> Session:
+            self.session = agree(*given)
+            self.identity = carrier.identity(self.session.servers[0])
+            return self.session
+
+        self._inner.session = session  # type: ignore[method-assign, assignment]
+        return self._inner.run(_Tap(carrier, self), layout, contributors, receivers)
+
+
+class _Tap:
+    """Brings messages as another carrier does, and keeps what the server gets."""
+
+    def __init__(self, carrier: Carrier, watched: _Watched) -> None:
+        self.entropy, self.identity = carrier.entropy, carrier.identity
+        self.next_round = carrier.next_round
+        self._carrier, self._watched = carrier, watched
+
+    def send(self, sender: str, recipient: str, data: wire.Buffer) -> wire.Buffer:
+        """Bring a message over."""
+        if recipient == self._watched.session.servers[0]:
+            self._watched.messages.append(bytes(data))
+        return self._carrier.send(sender, recipient, data)
+
+    def each(self, work: Callable[[K], T], names: Iterable[K], elements: int) -> dict[K, T]:
+        """Do the work of several parties."""
+        return self._carrier.each(work, names, elements)
+
+
+_: type[SumProtocol] = _Watched

@@ -1,0 +1,1 @@
+"""Uniqueness of rows in a file, and the risk that people in it are re-identified."""

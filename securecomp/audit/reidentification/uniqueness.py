@@ -1,0 +1,158 @@
+"""How many people stand alone in a table, for somebody who knows a few things of them.
+
+Names are not what tells people apart: age, sex and a postal code are enough for most. Columns that
+others know, or can find out, are quasi-identifiers (Sweeney, "k-anonymity: a model for protecting
+privacy", IJUFKS 10(5), 2002; Samarati, IEEE TKDE 13(6), 2001). What is measured here holds for the
+columns that are named: a column that is left out, and that an attacker knows, makes all of it
+too low. A table in which nobody stands alone can give people away still, by what their group has
+in common (`diversity`), or by several tables together; a bound that holds against everything that
+an attacker knows is differential privacy's.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from securecomp.audit.reidentification.coarsening import coarsenings
+from securecomp.audit.reidentification.diversity import diversity
+from securecomp.audit.reidentification.equivalence import Coded, Codes, Groups
+from securecomp.audit.reidentification.exposure import Exposure
+from securecomp.audit.reidentification.population import estimate, size_of
+from securecomp.audit.reidentification.singling_out import (
+    check_largest,
+    contributions,
+    smallest_sets,
+)
+from securecomp.errors import ParameterError, brief
+from securecomp.statistics.site_table import Table, check_column
+
+Names = str | Sequence[str]
+
+
+def uniqueness(
+    frame: Any,
+    quasi: Names,
+    *,
+    sensitive: Names = (),
+    identifier: str | None = None,
+    population: int | None = None,
+    fraction: float | None = None,
+    minimum: int = 11,
+    largest: int = 3,
+    source: str = "the rows",
+    report: Callable[[int, int], None] | None = None,
+) -> Exposure:
+    """Measure how well a few columns tell people apart.
+
+    An empty cell is a value of its own: somebody may know that it is empty. What holds where it
+    may be anything is given beside (`alone_certainly`): an attacker who knows the true value
+    cannot exclude a row whose cell is empty.
+
+    Args:
+        frame: Rows of a pandas, polars or pyarrow data frame; nothing of them leaves.
+        quasi: The columns that an attacker knows of a person.
+        sensitive: Columns that nobody should learn; they are none of `quasi`.
+        identifier: The column that says whose row it is. A person of several rows is one person,
+            as exposed as in the smallest of their groups. By default each row is a person.
+        population: How many people the rows are a sample of.
+        fraction: Or, which part of them is in the rows.
+        minimum: Fewest people of a group that is large enough.
+        largest: Columns of the sets that are searched for the smallest that suffice.
+        source: What an error calls the rows, say a file.
+        report: Told how much of the work is done, of how much.
+
+    Raises:
+        ParameterError: No rows or columns; a column that is not there, named twice, or of mixed
+            kinds; a row without identifier; a population that is smaller than the sample.
+    """
+    table = Table(source, frame)
+    names, secret = _names("quasi", quasi), _names("sensitive", sensitive)
+    _check(table, names, secret, identifier, minimum)
+    largest = check_largest(len(names), largest)
+    report = report or (lambda _done, _total: None)
+    person = None if identifier is None else _people(table, identifier)
+    groups = Groups([Coded.of(table, name) for name in names], person)
+    size = size_of(groups.people, population, fraction)
+    held = [Coded.of(table, name) for name in secret]
+    smallest = groups.smallest()
+    certain = groups.certain()
+    sets, needed = smallest_sets(groups, largest, report)
+    alone = groups.lone >= 0
+    return Exposure(
+        quasi=tuple(column.name for column in groups.columns),
+        identifier=None if identifier is None else str(identifier),
+        rows=groups.rows,
+        people=groups.people,
+        groups=len(groups.sizes),
+        minimum=minimum,
+        spectrum=_spectrum(groups.sizes),
+        reach=_spectrum(smallest),
+        alone_certainly=None if certain is None else groups.count(certain),
+        alone_by_all_rows=groups.together() if groups.people < groups.rows else None,
+        rows_alone=np.flatnonzero(alone[groups.of_row]) + 1,
+        columns_needed=needed[groups.person[alone[groups.of_row]]],
+        empty=sum(column.empty() for column in groups.columns),
+        contributions=contributions(groups),
+        largest=largest,
+        sets=sets,
+        needed=tuple(np.bincount(needed[smallest == 1], minlength=largest + 1).tolist()),
+        coarsenings=coarsenings(groups, minimum, report),
+        diversity=tuple(diversity(groups, column) for column in held),
+        population=None if size is None else estimate(groups.sizes, smallest, size),
+    )
+
+
+def _spectrum(sizes: Codes) -> dict[int, int]:
+    values, times = np.unique(sizes, return_counts=True)
+    return dict(zip(values.tolist(), times.tolist(), strict=True))
+
+
+def _names(what: str, given: Names) -> list[str]:
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        check_column(what, name)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ParameterError(f"{what}: column {brief(repr(twice))} is named twice")
+    return names
+
+
+def _check(
+    table: Table, quasi: list[str], sensitive: list[str], identifier: str | None, minimum: int
+) -> None:
+    if not quasi:
+        raise ParameterError(
+            "no quasi-identifier is named; name the columns that others may know of a person"
+        )
+    if identifier is not None:
+        check_column("identifier", identifier)
+    for name in sensitive:
+        if name in quasi:
+            raise ParameterError(
+                f"column {brief(repr(name))} is both sensitive and a quasi-identifier; what an "
+                "attacker knows, nobody can give away"
+            )
+    if identifier in quasi or identifier in sensitive:
+        raise ParameterError(
+            f"column {brief(repr(identifier))} says whose row it is; it is neither a "
+            "quasi-identifier nor sensitive"
+        )
+    if isinstance(minimum, bool) or not isinstance(minimum, int) or minimum < 2:
+        raise ParameterError(f"minimum is at least 2 people, not {minimum!r}")
+    for name in [*quasi, *sensitive, *([] if identifier is None else [identifier])]:
+        table.check_column(name)
+    if not table.rows:
+        raise ParameterError(f"{table.source}: has no rows")
+
+
+def _people(table: Table, identifier: str) -> Codes:
+    """Return a number for the person of each row."""
+    column = Coded.of(table, identifier)
+    if column.empty():
+        row = int(np.flatnonzero(column.codes == 0)[0]) + 1
+        raise ParameterError(
+            f"{table.where(identifier)}: row {row} does not say whose it is; fill it in, or drop "
+            "the row"
+        )
+    return column.codes - 1

@@ -1,0 +1,220 @@
+"""Who talks to whom about which model: a server's offer, a client's registration.
+
+The two are public and are exchanged once, over a way that both trust (compare the fingerprints by
+phone). Every message is sealed between the two named there and bound to both documents.
+"""
+
+import hashlib
+import struct
+
+import msgspec
+
+from securecomp.ckks.native.encryption import SEED_BYTES
+from securecomp.ckks.native.ring_parameters import Linear
+from securecomp.ckks.plan import Plan
+from securecomp.core import prg
+from securecomp.errors import (
+    AuthenticationError,
+    DecodeError,
+    KeyMismatchError,
+    ParameterError,
+)
+from securecomp.protocol import identity as identity_
+from securecomp.protocol import public_key, wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import Conversation
+
+_HEAD = struct.Struct(">4sB")
+_MAGIC = b"SCCK"
+_VERSION = 1
+_PURPOSE = "ckks registration"
+_SLACK = 1 << 12  # what a message has beside its residues
+
+
+class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a server offers: who it is, and the plan.
+
+    Attributes:
+        server: Its name.
+        key: Its public key.
+        plan: What it computes.
+        owner: Who encrypts the model, if it is encrypted.
+        owner_key: The owner's public key.
+    """
+
+    server: str
+    key: bytes
+    plan: Plan
+    owner: str = ""
+    owner_key: bytes = b""
+
+    def __post_init__(self) -> None:
+        wire.check_name(self.server)
+        public_key.check(self.key, self.server)
+        if (self.plan.model == "encrypted") != bool(self.owner):
+            raise ParameterError("an offer names the model's owner if the model is encrypted")
+        if self.owner:
+            wire.check_name(self.owner)
+            public_key.check(self.owner_key, self.owner)
+            if self.owner == self.server or self.owner_key == self.key:
+                raise ParameterError("the model's owner and the server are two parties")
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the offer."""
+        return hashlib.sha256(msgspec.json.encode(self)).digest()
+
+    @property
+    def fingerprint(self) -> str:
+        """What to compare by phone."""
+        return fingerprint(self.digest)
+
+    def to_json(self) -> str:
+        """Return the offer as JSON."""
+        return msgspec.json.format(msgspec.json.encode(self)).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Offer":
+        """Read what `to_json` wrote.
+
+        Raises:
+            DecodeError: It is not an offer, or not a secure one.
+        """
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except (
+            msgspec.DecodeError,
+            UnicodeError,
+            RecursionError,
+            ParameterError,
+            KeyMismatchError,
+        ) as error:
+            raise DecodeError(f"not an offer: {error}") from None
+
+
+class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A client's public part: who it is, and the public key of its ciphertexts if one is needed.
+
+    Attributes:
+        client: Its name.
+        key: Its public key as a party.
+        offer: Digest of the offer.
+        secret_id: Tells the client's secret keys apart; says nothing about them.
+        seed: What the ciphertexts' public key's a is expanded from, empty without one.
+        public: The rest of it, packed; for a server that computes probabilities evaluation keys.
+        signature: The client's, on all of it.
+    """
+
+    client: str
+    key: bytes
+    offer: bytes
+    secret_id: bytes
+    seed: bytes = b""
+    public: bytes = b""
+    signature: bytes = b""
+
+    @classmethod
+    def create(
+        cls,
+        offer: Offer,
+        client: str,
+        identity: Identity,
+        secret_id: bytes,
+        seed: bytes,
+        public: bytes,
+    ) -> "Registration":
+        """Sign a registration.
+
+        Raises:
+            ParameterError: The client's name is taken by the server or the owner.
+        """
+        wire.check_name(client)
+        if client in (offer.server, offer.owner):
+            raise ParameterError(f"{client!r} is the server's or the owner's name; take another")
+        facts = (client, identity.public, offer.digest, secret_id, seed, public)
+        return cls(*facts, identity.sign(_PURPOSE, *facts))
+
+    def encode(self) -> bytes:
+        """Return the registration's bytes."""
+        return _HEAD.pack(_MAGIC, _VERSION) + msgspec.msgpack.encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes, offer: Offer) -> "Registration":
+        """Read and verify a registration for an offer.
+
+        Raises:
+            DecodeError: It is none, truncated, or from a newer version.
+            KeyMismatchError: It is for another offer, or its key is none.
+            AuthenticationError: It was changed.
+        """
+        if len(data) < _HEAD.size or _HEAD.unpack_from(data)[0] != _MAGIC:
+            raise DecodeError("not a client's registration")
+        if data[4] != _VERSION:
+            raise DecodeError(f"registration version {data[4]}; this software reads {_VERSION}")
+        sizes = offer.plan.public_bytes
+        if len(data) > sizes.stop + _SLACK:
+            raise DecodeError(f"a registration of {len(data)} bytes is larger than any")
+        try:
+            found = msgspec.msgpack.decode(memoryview(data)[_HEAD.size :], type=cls)
+            wire.check_name(found.client)
+        except (msgspec.DecodeError, UnicodeError, RecursionError, ParameterError) as error:
+            raise DecodeError(f"the registration is malformed: {error}") from None
+        facts = (found.client, found.key, found.offer, found.secret_id, found.seed, found.public)
+        identity_.verify(found.key, found.signature, found.client, _PURPOSE, *facts)
+        if found.offer != offer.digest:
+            raise KeyMismatchError(f"{found.client}: registered for another offer than this one")
+        if found.client in (offer.server, offer.owner) or found.key in (offer.key, offer.owner_key):
+            raise AuthenticationError(f"{found.client}: has the name or key of another party")
+        if len(found.secret_id) != 16:
+            raise DecodeError(f"{found.client}: the registration's key id has another length")
+        keyed = isinstance(offer.plan.circuit, Linear) and sizes.start > 0
+        if len(found.seed) != keyed * SEED_BYTES or len(found.public) not in sizes:
+            raise DecodeError(f"{found.client}: the registration has no public key of this plan")
+        return found
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the registration."""
+        return hashlib.sha256(self.encode()).digest()
+
+    @property
+    def fingerprint(self) -> str:
+        """What to compare by phone."""
+        return fingerprint(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Registration({self.client!r}, {self.fingerprint})"
+
+
+class Engagement(Conversation):
+    """One client, one server, one offer: what all messages between them are bound to."""
+
+    __slots__ = ("_agreement", "_largest", "id", "keys", "offer", "registration", "round")
+
+    def __init__(self, offer: Offer, registration: Registration) -> None:
+        self.offer = offer
+        self.registration = registration
+        self.round = 0
+        self.keys = {offer.server: offer.key, registration.client: registration.key}
+        if offer.owner:
+            self.keys[offer.owner] = offer.owner_key
+        both = prg.join("ckks engagement", offer.digest, registration.digest)
+        self._agreement = hashlib.sha256(both).digest()
+        self.id = self._agreement[:16]
+        self._largest = offer.plan.largest_body
+
+    @property
+    def agreement(self) -> bytes:
+        """SHA-256 of offer and registration."""
+        return self._agreement
+
+    @property
+    def largest_message(self) -> int:
+        """Bytes that no message's body passes."""
+        return self._largest
+
+
+def fingerprint(digest: bytes) -> str:
+    """Return the first 96 bits of a digest, in groups that can be read aloud."""
+    text = digest.hex()[:24]
+    return " ".join(text[i : i + 4] for i in range(0, 24, 4))

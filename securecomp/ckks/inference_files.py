@@ -1,0 +1,90 @@
+"""Requests and answers as files: several messages in one, and predictions as a table."""
+
+import csv
+import io
+import struct
+from collections.abc import Iterable, Sequence
+
+from securecomp.ckks.inference_client import Predictions
+from securecomp.errors import DecodeError
+from securecomp.protocol import wire
+
+_HEAD = struct.Struct(">4sBI")
+_MAGIC = b"SCCM"
+_VERSION = 1
+_LENGTH = struct.Struct(">Q")
+
+
+def join(messages: Sequence[wire.Buffer]) -> bytes:
+    """Return messages as one file's bytes."""
+    parts = [_HEAD.pack(_MAGIC, _VERSION, len(messages))]
+    for message in messages:
+        parts += [_LENGTH.pack(len(message)), bytes(message)]
+    return b"".join(parts)
+
+
+def split(data: bytes, where: str) -> list[memoryview]:
+    """Return a file's messages; they are not verified yet.
+
+    Raises:
+        DecodeError: Not such a file, or truncated.
+    """
+    if len(data) < _HEAD.size or _HEAD.unpack_from(data)[0] != _MAGIC:
+        raise DecodeError(f"{where}: is no request or answer of encrypted inference")
+    _, version, count = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise DecodeError(f"{where}: version {version}; this software reads version {_VERSION}")
+    view, position = memoryview(data), _HEAD.size
+    messages = []
+    while position < len(data):
+        if len(data) - position < _LENGTH.size:
+            raise DecodeError(f"{where}: is cut off")
+        (length,) = _LENGTH.unpack_from(data, position)
+        position += _LENGTH.size
+        if length > len(data) - position:
+            raise DecodeError(f"{where}: is cut off")
+        messages.append(view[position : position + length])
+        position += length
+    if len(messages) != count or not messages:
+        raise DecodeError(f"{where}: has {len(messages)} messages and says {count}")
+    return messages
+
+
+def format_csv(
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    parts: Sequence[Predictions],
+    decimals: int,
+) -> str:
+    """Return predictions as CSV: given columns first, then the label and the probabilities.
+
+    Args:
+        header: Names of columns that go before. Like labels that are text, a name that a
+            spreadsheet could take for a formula gets an apostrophe before it.
+        rows: Their cells, row after row; as many rows as predictions.
+        parts: The predictions, in order.
+        decimals: Of the probabilities.
+    """
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    classes = parts[0].classes
+    names = (*header, "prediction", *(f"probability {c}" for c in classes))
+    writer.writerow([_inert(name) for name in names])
+    cells = iter(rows)
+    for part in parts:
+        labels, probabilities = part.labels.tolist(), part.probabilities.tolist()
+        for label, numbers in zip(labels, probabilities, strict=True):
+            shown = (f"{p:.{decimals}f}" for p in numbers)
+            writer.writerow([*next(cells, ()), _inert(label), *shown])
+    return out.getvalue()
+
+
+def _inert(cell: object) -> object:
+    """Return text with an apostrophe before it if a spreadsheet could take it for a formula.
+
+    Labels and features are named by the server, which is not to run anything at the client's. The
+    cells of the client's own table stay as they are, and so do numbers.
+    """
+    if isinstance(cell, str) and cell and (cell[0] in "=+-@" or not cell[0].isprintable()):
+        return f"'{cell}"
+    return cell

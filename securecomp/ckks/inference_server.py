@@ -1,0 +1,320 @@
+"""The server: has the model, computes on rows that it cannot read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import msgspec
+
+from securecomp.ckks import keyfiles, planner
+from securecomp.ckks.circuits import Account, ServerCircuit
+from securecomp.ckks.enrolment import Engagement, Offer, Registration
+from securecomp.ckks.inference_messages import REQUEST_BYTES, EncryptedWeights
+from securecomp.ckks.native.logits import LogitAccount, LogitServer
+from securecomp.ckks.native.ring_parameters import Linear
+from securecomp.ckks.planner import Activation
+from securecomp.ckks.request_log import Ledger, MemoryLedger
+from securecomp.ckks.seal.sigmoid_scores import ScoreServer
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.errors import (
+    DecodeError,
+    KeyMismatchError,
+    LocalProtocolError,
+    ParameterError,
+    RemoteProtocolError,
+)
+from securecomp.models import LogisticModel
+from securecomp.protocol import identity as identity_
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.role import Role, State
+
+_FORMAT = "securecomp ckks server key"
+
+
+class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server's secrets, as they are kept."""
+
+    format: str
+    version: int
+    identity: bytes
+    offer: Offer
+
+    def __repr__(self) -> str:
+        return f"_ServerFile({self.offer.server!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Client:
+    """A registered client, and what answers it."""
+
+    engagement: Engagement
+    account: Account
+
+
+class InferenceServer(Role):
+    """Answers registered clients' requests. Holds no key that opens them.
+
+    What it learns: who asks when, for how many rows; nothing of the rows, under ring-LWE, whatever
+    it does, as long as no results reach it (`InferenceClient`).
+
+    What clients learn of the model: by default everything. An answer's ciphertext carries the
+    weights besides the logits, and d + 1 logits of independent rows determine d weights and an
+    intercept. With `protect_model` a client that keeps to the protocol learns its exact logits on
+    the circuit's grid and nothing else (2^-40 away, ring-LWE), for at most d rows. One that does
+    not, by encrypting other numbers than the plan allows, reads what a logit's digits above the
+    noise hold: up to log2(modulus / 2^flood_bits) bits a row and logit, which can tell more weights
+    than one. A client is who the operator registers: each name has rows of its own, and they are
+    counted across restarts only in a `FileLedger`.
+    """
+
+    TRANSITIONS: ClassVar = {
+        (State.READY, "register"): State.READY,
+        (State.READY, "load_model"): State.READY,
+        (State.READY, "check"): State.READY,
+        (State.READY, "predict"): State.READY,
+    }
+
+    def __init__(
+        self,
+        offer: Offer,
+        identity: Identity,
+        model: LogisticModel | None,
+        *,
+        ledger: Ledger | None = None,
+        workers: int = 1,
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        """Take an offer and the model that it was made for; `create` makes an offer.
+
+        Args:
+            offer: The server's own.
+            identity: The key that it names.
+            model: None if it comes encrypted from its owner.
+            ledger: Where answered requests are kept; a file's outlives the process.
+            workers: Threads.
+            entropy: Source of what hides the model.
+
+        Raises:
+            KeyMismatchError: The offer is another server's.
+            ParameterError: The offer's plan does not fit the model.
+        """
+        super().__init__(offer.server, State.READY)
+        if identity.public != offer.key:
+            raise KeyMismatchError(f"this identity is not {offer.server!r} of the offer")
+        self.offer = offer
+        self._plan = offer.plan
+        self._identity = identity
+        self._ledger = ledger or MemoryLedger()
+        self._entropy = entropy
+        self._clients: dict[bytes, _Client] = {}
+        if (model is None) != (self._plan.model == "encrypted"):
+            raise ParameterError("a plain plan needs the model, an encrypted one comes without")
+        self._circuit: ServerCircuit
+        if isinstance(self._plan.circuit, Linear):
+            self._circuit = LogitServer(self._plan, model, entropy, workers)
+        else:
+            self._circuit = ScoreServer(self._plan, model)
+
+    @classmethod
+    def create(
+        cls,
+        model: LogisticModel,
+        name: str = "server",
+        *,
+        precision: float = 1e-4,
+        protect_model: bool = False,
+        max_rows: int | None = None,
+        shareable_rows: int = 0,
+        activation: Activation = "client",
+        degree: int = 7,
+        domain: float | None = None,
+        identity: Identity | None = None,
+        ledger: Ledger | None = None,
+        workers: int = 1,
+        entropy: Entropy = entropy_.system,
+    ) -> "InferenceServer":
+        """Plan, and draw an identity if there is none. Arguments as `planner.plan` takes them."""
+        plan = planner.plan(
+            model,
+            precision=precision,
+            protect_model=protect_model,
+            max_rows=max_rows,
+            shareable_rows=shareable_rows,
+            activation=activation,
+            degree=degree,
+            domain=domain,
+        )
+        identity = identity or Identity.generate(entropy)
+        offer = Offer(name, identity.public, plan)
+        return cls(offer, identity, model, ledger=ledger, workers=workers, entropy=entropy)
+
+    def register(self, registration: bytes) -> str:
+        """Take a client, or a client's new key; return its name.
+
+        A client is who the operator says it is: compare the fingerprints.
+
+        Raises:
+            DecodeError, AuthenticationError, KeyMismatchError: No registration for this offer.
+            ParameterError: Another client has this name.
+        """
+        self.state = self._next("register")
+        found = Registration.decode(registration, self.offer)
+        for other in self._clients.values():
+            known = other.engagement.registration
+            if (known.client == found.client) != (known.key == found.key):
+                raise ParameterError(
+                    f"{found.client}: this name or key is registered with another; a client "
+                    "that rotates its ciphertexts' key keeps both"
+                )
+        engagement = Engagement(self.offer, found)
+        if engagement.id not in self._clients:
+            self._clients[engagement.id] = _Client(engagement, self._circuit.admit(found))
+        return found.client
+
+    def fingerprint(self, client: str) -> str:
+        """Return what to compare by phone of the latest registration of a client.
+
+        Raises:
+            ParameterError: There is none of this name.
+        """
+        for known in reversed(self._clients.values()):
+            if known.engagement.registration.client == client:
+                return known.engagement.registration.fingerprint
+        raise ParameterError(f"no client {client!r} is registered")
+
+    def load_model(self, data: wire.Buffer) -> str:
+        """Take the model that its owner encrypted for one client; return the client's name.
+
+        Raises:
+            LocalProtocolError: The plan is for a model that the server knows.
+            DecodeError, AuthenticationError, RemoteProtocolError: Not the owner's message, or
+                malformed.
+        """
+        self.state = self._next("load_model")
+        if self._plan.model == "plain":
+            raise LocalProtocolError(f"{self.name}: the plan is for a model that is not encrypted")
+        client, message, payload = self._open(data, EncryptedWeights, self.offer.owner)
+        account = cast(LogitAccount, client.account)  # only the linear circuit has such plans
+        try:
+            account.load(message, payload)
+        except DecodeError as error:
+            raise RemoteProtocolError(self.offer.owner, str(error)) from None
+        return client.engagement.registration.client
+
+    def check(self, requests: Sequence[wire.Buffer]) -> None:
+        """Refuse requests that `predict` would refuse one after another, and spend nothing.
+
+        What a client encrypted is not looked at: a request with ciphertexts that are none is still
+        refused by `predict`, after those before it were answered.
+
+        Raises as `predict`.
+        """
+        self.state = self._next("check")
+        rows: dict[str, int] = {}
+        seen: set[tuple[str, bytes]] = set()
+        for data in requests:
+            client, query, _ = self._admit(data)
+            name = client.engagement.registration.client
+            if (name, query.request) in seen:
+                raise RemoteProtocolError(name, "asks the same request twice; leave one out")
+            seen.add((name, query.request))
+            rows[name] = rows.get(name, 0) + query.rows
+            self._ledger.check(name, query.request, rows[name], self._plan.max_rows)
+
+    def predict(self, data: wire.Buffer) -> wire.Buffer:
+        """Answer one request. One that is refused leaves the server as it was.
+
+        Raises:
+            DecodeError: Not a message, or larger than any.
+            AuthenticationError: Not the client's that it names, or changed on the way.
+            RemoteProtocolError: Of no registered client, answered before, or malformed.
+            BudgetError: The client would get more rows than the plan allows.
+        """
+        self.state = self._next("predict")
+        client, query, payload = self._admit(data)
+        engagement = client.engagement
+        name = engagement.registration.client
+        account = (name, query.request, query.rows, self._plan.max_rows)
+        self._ledger.check(*account)
+        try:
+            body = client.account.answer(query, payload)
+        except DecodeError as error:
+            raise RemoteProtocolError(name, str(error)) from None
+        kind = self._circuit.ANSWER.KIND
+        header = engagement.header(kind, self.name, name, engagement.agreement)
+        # What was refused costs nothing; what leaves was counted before.
+        self._ledger.spend(*account)
+        return identity_.seal(self._identity, engagement, header, body, self._entropy)
+
+    def _admit(self, data: wire.Buffer) -> tuple[_Client, Any, memoryview]:
+        """Return a registered client's request, of a size that the plan allows."""
+        client, query, payload = self._open(data, self._circuit.QUERY)
+        name = client.engagement.registration.client
+        if not client.account.ready:
+            raise LocalProtocolError(f"{name}: no model is loaded for this client's key")
+        if len(query.request) != REQUEST_BYTES:
+            raise RemoteProtocolError(name, f"a request's id has {REQUEST_BYTES} bytes")
+        most = self._plan.rows_per_request
+        if not 1 <= query.rows <= most:
+            raise RemoteProtocolError(name, f"a request has 1 to {most:,} rows, not {query.rows}")
+        return client, query, payload
+
+    def _open(
+        self, data: wire.Buffer, kind: type[wire.M], sender: str | None = None
+    ) -> tuple[_Client, wire.M, memoryview]:
+        header, _, _ = wire.split_header(data)
+        client = self._clients.get(header.session)
+        if client is None:
+            raise RemoteProtocolError(
+                header.sender, "is not registered with this key; register it", authenticated=False
+            )
+        engagement = client.engagement
+        header, body = identity_.open_sealed(
+            self._identity, engagement, engagement.agreement, data, self.name
+        )
+        expected = sender or engagement.registration.client
+        if header.kind != kind.KIND or header.sender != expected:
+            raise RemoteProtocolError(
+                header.sender, f"sent message kind {header.kind}, which is not its to send here"
+            )
+        try:
+            return client, *wire.decode_body(body, kind)
+        except DecodeError as error:
+            raise RemoteProtocolError(header.sender, str(error)) from None
+
+    def to_json(self) -> str:
+        """Return the server's key and offer as JSON, to be kept where nobody else reads.
+
+        The model is not in it.
+
+        Raises:
+            LocalProtocolError: It was aborted.
+        """
+        if self.state is State.ABORTED:
+            raise LocalProtocolError(f"{self.name}: was aborted, and its keys were dropped")
+        facts = _ServerFile(_FORMAT, keyfiles.VERSION, self._identity.export(), self.offer)
+        return msgspec.json.encode(facts).decode()
+
+    @classmethod
+    def from_json(
+        cls,
+        text: str | bytes,
+        model: LogisticModel | None,
+        *,
+        ledger: Ledger | None = None,
+        workers: int = 1,
+    ) -> "InferenceServer":
+        """Read what `to_json` wrote.
+
+        Raises:
+            DecodeError: It is not a server's key.
+            ParameterError: Its plan was not made for this model.
+        """
+        facts, identity = keyfiles.read(text, _ServerFile, _FORMAT, "server")
+        return cls(facts.offer, identity, model, ledger=ledger, workers=workers)
+
+    def _drop(self) -> None:
+        self.__dict__.pop("_circuit", None)
+        self._clients.clear()

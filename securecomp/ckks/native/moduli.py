@@ -1,0 +1,108 @@
+"""A ring and its chain of prime moduli, checked for security before anything uses it.
+
+A ciphertext modulo q_0 ... q_{k-1} is said to be at level k. Each rescaling divides by the last
+prime left and goes down one level; the result is at level 1. The special prime belongs to the
+relinearisation keys only, but an attacker sees those as well, so it counts.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import gmpy2
+
+from securecomp.ckks.native import security
+from securecomp.errors import ParameterError
+
+LEAST_PRIME_BITS = 18
+MOST_PRIME_BITS = 60
+HEADROOM_BITS = 3
+"""The result is below 1 and a little; a first prime of so many bits above the scale holds +-4."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A ring Z[X] / (X^N + 1) and its moduli. Public.
+
+    Attributes:
+        ring: N, a power of two.
+        moduli: q_0 ... q_{k-1} of the ciphertexts, in the order in which they stay longest.
+        special: The prime that only the relinearisation keys have.
+    """
+
+    ring: int
+    moduli: tuple[int, ...]
+    special: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is insecure or what the ring cannot use.
+
+        Raises:
+            ParameterError: An unknown ring size, a modulus that is not a usable prime or is there
+                twice, or more bits than 128-bit security allows.
+        """
+        if self.ring not in security.LARGEST:
+            raise ParameterError(f"a ring of size {self.ring}; known are {list(security.LARGEST)}")
+        primes = (*self.moduli, self.special)
+        if not self.moduli or len(set(primes)) != len(primes):
+            raise ParameterError("a chain has at least one modulus, and none of them twice")
+        # First, because it bounds the work that follows.
+        if not all(LEAST_PRIME_BITS <= q.bit_length() <= MOST_PRIME_BITS for q in primes):
+            raise ParameterError(
+                f"a modulus does not have {LEAST_PRIME_BITS} to {MOST_PRIME_BITS} bits"
+            )
+        if self.bits > security.LARGEST[self.ring]:
+            raise ParameterError(
+                f"{self.bits:.1f} bits of moduli are insecure in a ring of size {self.ring}; "
+                f"at most {security.LARGEST[self.ring]} give 128-bit security"
+            )
+        for q in primes:
+            if q % (2 * self.ring) != 1 or not gmpy2.is_prime(q, 40):
+                raise ParameterError(f"{q} is not a prime that is 1 modulo {2 * self.ring}")
+
+    @cached_property
+    def bits(self) -> float:
+        """log2 of the product of all primes: what the security depends on."""
+        return math.log2(math.prod((*self.moduli, self.special)))
+
+    @property
+    def levels(self) -> int:
+        """The level of a fresh ciphertext."""
+        return len(self.moduli)
+
+    @property
+    def slots(self) -> int:
+        """Numbers in one ciphertext."""
+        return self.ring // 2
+
+
+def choose(ring: int, scale_bits: int, rescalings: int) -> Chain | None:
+    """The chain for a scale of 2^scale_bits and so many rescalings.
+
+    The first prime has `HEADROOM_BITS` more. The special prime is no longer than the scale: its
+    noise comes in at the square of the scale, so more bits would gain nothing.
+
+    Returns:
+        None if these bits do not fit the ring at 128-bit security, or there are too few primes.
+    """
+    # The last to go are nearest to the power of two, and the special prime is the largest.
+    scale = _primes(ring, scale_bits, rescalings + 1)
+    first = _primes(ring, scale_bits + HEADROOM_BITS, 1)
+    if len(scale) <= rescalings or not first or scale_bits + HEADROOM_BITS > MOST_PRIME_BITS:
+        return None
+    if math.log2(math.prod((*first, *scale))) > security.LARGEST[ring]:
+        return None
+    return Chain(ring, (*first, *scale[1:]), scale[0])
+
+
+@cache
+def _primes(ring: int, bits: int, count: int) -> tuple[int, ...]:
+    """The largest primes of exactly so many bits that are 1 modulo 2N, largest first."""
+    step = 2 * ring
+    found: list[int] = []
+    candidate = (((1 << bits) - 2) // step) * step + 1
+    while len(found) < count and candidate.bit_length() == bits:
+        if gmpy2.is_prime(candidate, 40):
+            found.append(candidate)
+        candidate -= step
+    return tuple(found)

@@ -1,0 +1,151 @@
+"""What a plan says of its circuit: the ring, its moduli, and how numbers are laid in them."""
+
+import math
+
+import msgspec
+
+from securecomp.ckks.native import ring_kernels, security
+from securecomp.ckks.native.moduli import Chain
+from securecomp.ckks.native.ring import Ring, ring
+from securecomp.ckks.seal import chebyshev, sigmoid_plan
+from securecomp.core import minimax
+from securecomp.errors import ParameterError
+
+_MAX_INPUT_BITS = 50
+
+
+class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linear"):
+    """The server computes logits: one multiplication deep, no rotation, no evaluation key.
+
+    A value x becomes the integer X = x / bound 2^input_bits, and is encrypted as X 2^lift_bits; a
+    weight becomes an integer at 2^weight_bits. A logit is an integer at the product of the three.
+
+    Attributes:
+        degree: N.
+        primes: Whose product is the modulus.
+        input_bits: Binary digits of a value.
+        lift_bits: Further digits, which keep noise away where it is flooded.
+        weight_bits: Binary digits of a weight.
+        flood_bits: The noise that hides the model is below 2^flood_bits; 0 for none.
+        release_bits: The same of the noise that the client adds before results are shared.
+    """
+
+    degree: int
+    primes: tuple[int, ...]
+    input_bits: int
+    lift_bits: int
+    weight_bits: int
+    flood_bits: int = 0
+    release_bits: int = 0
+
+    def __post_init__(self) -> None:
+        sound = (
+            1 <= self.input_bits <= _MAX_INPUT_BITS
+            and 0 <= self.lift_bits <= 200
+            and 0 <= self.weight_bits <= 200
+            and 0 <= self.flood_bits <= 400
+            and 0 <= self.release_bits <= 400
+            and 1 <= len(self.primes) <= 8
+            and all(1 << 20 < q < 1 << ring_kernels.MAX_BITS for q in self.primes)
+        )
+        if not sound:
+            raise ParameterError("the plan's circuit has numbers out of range")
+        modulus = math.prod(self.primes)
+        security.check(self.degree, modulus)
+        if len({q.bit_length() for q in self.primes}) > 1:
+            raise ParameterError("the plan's primes differ in length")
+        if self.input_bits + 1 >= self.bits:
+            raise ParameterError("the plan's inputs are longer than its primes")
+        ring(self.degree, self.primes)  # refuses what are no such primes
+
+    @property
+    def ring(self) -> Ring:
+        """The ring of the ciphertexts."""
+        return ring(self.degree, self.primes)
+
+    @property
+    def bits(self) -> int:
+        """Bits of a residue."""
+        return self.ring.bits
+
+    @property
+    def scale_bits(self) -> int:
+        """A logit's scale is 2 to this."""
+        return self.input_bits + self.lift_bits + self.weight_bits
+
+    @property
+    def hiding(self) -> int:
+        """What the noise that hides model and key stays within, at a logit's scale."""
+        return sum(1 << bits for bits in (self.flood_bits, self.release_bits) if bits)
+
+
+class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigmoid"):
+    """The server computes probabilities: a polynomial for the logistic function, over SEAL.
+
+    Attributes:
+        ring: N; a batch has N/2 rows.
+        moduli: Of the ciphertexts.
+        special: Of the relinearisation keys only.
+        scale_bits: log2 of what stands for 1.
+        degree: The polynomial's.
+        domain: Largest absolute logit that it is meant for.
+        weight_bound: Largest sum of one model's absolute weights over the bounds, a power of 2.
+        numeric_error: How far a result may be from the polynomial's value (stated heuristic).
+        polynomial_error: How far that may be from the logistic function (proven).
+    """
+
+    ring: int
+    moduli: tuple[int, ...]
+    special: int
+    scale_bits: int
+    degree: int
+    domain: float
+    weight_bound: float
+    numeric_error: float
+    polynomial_error: float
+
+    def __post_init__(self) -> None:
+        Chain(self.ring, self.moduli, self.special)  # refuses what is insecure or unusable
+        sound = (
+            1 <= self.scale_bits <= 60
+            and self.degree % 2 == 1
+            and 1 <= self.degree <= minimax.MOST_DEGREE
+            and minimax.LEAST_DOMAIN <= self.domain <= sigmoid_plan.MOST_DOMAIN
+            and 0 < self.weight_bound <= 2.0**100
+            and 0 < self.numeric_error < 1
+            and 0 < self.polynomial_error < 1
+        )
+        if not sound:
+            raise ParameterError("the plan's circuit has numbers out of range")
+        # One for the result, one for the logit's rescaling, the rest for the polynomial's.
+        if len(self.moduli) != 2 + chebyshev.depth(self.degree):
+            raise ParameterError("the plan has another number of moduli than its polynomial takes")
+
+    def of(self, features: int) -> sigmoid_plan.Plan:
+        """Return the circuit for so many features, each over its bound."""
+        return sigmoid_plan.Plan(
+            features=features,
+            domain=self.domain,
+            degree=self.degree,
+            feature_bound=1.0,
+            weight_bound=self.weight_bound,
+            chain=Chain(self.ring, self.moduli, self.special),
+            scale_bits=self.scale_bits,
+            numeric_error=self.numeric_error,
+            polynomial_error=self.polynomial_error,
+        )
+
+    @property
+    def slots(self) -> int:
+        """Rows of a batch."""
+        return self.ring // 2
+
+    @property
+    def column_bytes(self) -> int:
+        """About what one feature of a batch takes."""
+        return self.ring * math.prod(self.moduli).bit_length() // 8
+
+    @property
+    def result_bytes(self) -> int:
+        """About what one result of a batch takes."""
+        return 2 * self.ring * self.moduli[0].bit_length() // 8

@@ -1,0 +1,1 @@
+"""CKKS by SEAL, through TenSEAL: contexts, and the circuit of the sigmoid."""

@@ -1,0 +1,241 @@
+"""Logistic regression on encrypted rows, with the logistic function on the server's side.
+
+The client sends d ciphertexts, one a feature, each with up to N/2 rows in its slots, and its
+relinearisation keys. The server multiplies them by its plain weights, evaluates the best
+polynomial for the logistic function, and sends one ciphertext of probabilities back.
+
+The server learns the plan and how many batches there are; no value. The client learns the
+probabilities, and with enough rows of its choice it learns the model, as anybody does whom a model
+answers: the noise of a result is not flooded, so a result is not a proof against a client who
+looks for more in it. Honest-but-curious parties; integrity is the transport's (verify a MAC before
+anything here is given bytes). Never give a decrypted result back to the server: it carries traces
+of the key's noise (Li, Micciancio, EUROCRYPT 2021).
+
+A logit outside the declared domain gives a number that means nothing, and far outside a single row
+overflows the last modulus and spoils its whole batch. So the logits come back too, over a bound
+that none can pass, and the client refuses a batch with such a row, by its number. They tell it
+nothing new: in the domain a probability determines its logit.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.ckks.seal.chebyshev import Encrypted, Series, Value
+from securecomp.ckks.seal.seal_context import Context, SecretKey, refusing
+from securecomp.ckks.seal.sigmoid_plan import Plan, Reals, reduced
+from securecomp.errors import DecodeError, ParameterError, RangeError
+
+
+class Result(NamedTuple):
+    """One model's answer for one batch: ciphertexts of two numbers a row.
+
+    Attributes:
+        probabilities: The polynomial's values.
+        logits: The logits over `Plan.reach`.
+    """
+
+    probabilities: bytes
+    logits: bytes
+
+
+class SigmoidClient:
+    """Holds the key; encrypts rows and decrypts probabilities.
+
+    Args:
+        plan: The agreed plan.
+        secret: `secret` of an earlier client; None makes a new key.
+
+    Raises:
+        BackendUnavailableError: TenSEAL is not installed.
+        DecodeError: `secret` is not a key of this plan.
+    """
+
+    def __init__(self, plan: Plan, secret: bytes | None = None) -> None:
+        self.plan = plan
+        self._context = Context(plan.chain)
+        self._key = (
+            SecretKey(self._context)
+            if secret is None
+            else SecretKey.from_bytes(self._context, secret)
+        )
+
+    def __repr__(self) -> str:
+        return f"<SigmoidClient features={self.plan.features} ring={self.plan.chain.ring}>"
+
+    def secret(self) -> bytes:
+        """The key itself, to be kept where nobody reads it."""
+        return self._key.to_bytes()
+
+    def evaluation_keys(self) -> bytes:
+        """What the server needs to multiply. Public; made anew at each call, one is enough."""
+        return self._key.relinearisation_keys()
+
+    def encrypt_columns(self, rows: npt.ArrayLike) -> list[bytes]:
+        """One ciphertext a feature.
+
+        Args:
+            rows: Shape (n, d) with 1 <= n <= `plan.slots`.
+
+        Raises:
+            ParameterError: Another shape.
+            RangeError: A feature beyond `plan.feature_bound`, or not a number.
+        """
+        table = np.asarray(rows, np.float64)
+        if table.ndim != 2 or table.shape[1] != self.plan.features:
+            raise ParameterError(
+                f"rows of shape {table.shape}, not (n, {self.plan.features}) as planned"
+            )
+        if not 1 <= len(table) <= self.plan.slots:
+            raise ParameterError(f"{len(table)} rows, not 1 to {self.plan.slots}")
+        wrong = np.flatnonzero(~np.all(np.abs(table) <= self.plan.feature_bound, axis=0))
+        if len(wrong):
+            raise RangeError(
+                f"feature {wrong[0]} has a value beyond {self.plan.feature_bound:g} or none; "
+                "plan with a larger feature_bound or scale it"
+            )
+        # Slots without a row repeat the last one, so that they leave the domain no sooner than it.
+        full = np.pad(table, ((0, self.plan.slots - len(table)), (0, 0)), mode="edge")
+        return [self._key.encrypt(column, self.plan.scale) for column in full.T.tolist()]
+
+    def decrypt(self, result: Result, rows: int, first: int = 1) -> Reals:
+        """The polynomial's values: probabilities, within `plan.error`.
+
+        They may be below 0 or above 1 by that much, and are not clipped.
+
+        Args:
+            result: One of `SigmoidServer.evaluate`.
+            rows: How many were encrypted.
+            first: Number of the first of them, for errors.
+
+        Returns:
+            Shape (rows,).
+
+        Raises:
+            DecodeError: Not a result under this plan.
+            RangeError: A row's logit was outside the domain, by more than 1/64 of it certainly.
+        """
+        plan = self.plan
+        if not 1 <= rows <= plan.slots:
+            raise ParameterError(f"{rows} rows, not 1 to {plan.slots}")
+        logits = self._slots(result.logits, rows) * plan.reach
+        limit = (plan.domain + plan.span) / 2
+        wrong = np.flatnonzero(~(np.abs(logits) <= limit))
+        if len(wrong):
+            raise RangeError(
+                f"rows {first} to {first + rows - 1}: logits beyond {limit:.4g} in {len(wrong)} "
+                f"of them, the first in row {first + wrong[0]}; plan a larger domain than "
+                f"{plan.domain:g}"
+            )
+        values = self._slots(result.probabilities, rows)
+        if not np.all((values >= -plan.error) & (values <= 1 + plan.error)):
+            raise DecodeError("not probabilities of these logits: the plan was not kept to")
+        return values
+
+    def _slots(self, data: bytes, rows: int) -> Reals:
+        ciphertext = self._context.load(data, 1, self.plan.scale, seeded=False)
+        return np.array(self._key.decrypt(ciphertext))[:rows]
+
+
+class SigmoidServer:
+    """Computes on what it cannot read. Built from public bytes.
+
+    Args:
+        plan: The agreed plan.
+        evaluation_keys: The client's; verify who sent them first.
+
+    Raises:
+        BackendUnavailableError: TenSEAL is not installed.
+        DecodeError: Not evaluation keys of this plan.
+    """
+
+    def __init__(self, plan: Plan, evaluation_keys: bytes) -> None:
+        self.plan = plan
+        self._context = Context(plan.chain)
+        keys = self._context.load_relinearisation_keys(evaluation_keys)
+        self._arithmetic = Encrypted(self._context, keys)
+
+    def __repr__(self) -> str:
+        return f"<SigmoidServer features={self.plan.features} ring={self.plan.chain.ring}>"
+
+    def evaluate(
+        self, columns: Sequence[bytes], weights: npt.ArrayLike, intercept: npt.ArrayLike = 0.0
+    ) -> list[Result]:
+        """Score one batch with one model or several.
+
+        Args:
+            columns: The client's ciphertexts, one a feature; verify who sent them first.
+            weights: Shape (d,), or (K, d) for K models.
+            intercept: One number, or shape (K,).
+
+        Returns:
+            One result a model.
+
+        Raises:
+            ParameterError: Weights of another shape or beyond the plan's bounds.
+            DecodeError: Not d fresh ciphertexts of this plan, or they do not work with the keys.
+        """
+        models, constants = self._models(weights, intercept)
+        if len(columns) != self.plan.features:
+            raise DecodeError(f"{len(columns)} columns, not {self.plan.features} as planned")
+        with refusing("ciphertexts and keys that work together"):
+            sums = self._sums(columns, models)
+            return [self._score(t, float(b)) for t, b in zip(sums, constants, strict=True)]
+
+    def _models(self, weights: npt.ArrayLike, intercept: npt.ArrayLike) -> tuple[Reals, Reals]:
+        models = np.atleast_2d(np.asarray(weights, np.float64))
+        if models.ndim != 2 or models.shape[1] != self.plan.features or not len(models):
+            raise ParameterError(
+                f"weights of shape {np.shape(weights)}, not ({self.plan.features},) as planned"
+            )
+        constants = np.asarray(intercept, np.float64)
+        if constants.shape not in ((), (1,), (len(models),)):
+            raise ParameterError(f"intercepts of shape {constants.shape} for {len(models)} models")
+        largest = float(np.max(np.sum(np.abs(models), axis=1)))
+        if not largest <= self.plan.weight_bound * (1 + 1e-12):
+            raise ParameterError(
+                f"a model's absolute weights add up to {largest:g}, above the planned "
+                f"{self.plan.weight_bound:g}; plan with a larger weight_bound"
+            )
+        most = self.plan.domain + self.plan.weight_bound * self.plan.feature_bound
+        if not np.all(np.abs(constants) <= most):
+            raise ParameterError(f"an intercept beyond {most:g} leaves no row in the domain")
+        return models, np.broadcast_to(constants, (len(models),))
+
+    def _sums(self, columns: Sequence[bytes], models: Reals) -> list[Any]:
+        """Each model's weighted sum of the columns over B, not yet rescaled.
+
+        A column is decoded once and dropped, however many models there are.
+        """
+        plan, evaluator = self.plan, self._context.evaluator
+        top, levels = float(plan.chain.moduli[-1]), plan.chain.levels
+        factors = models / plan.span
+        # SEAL refuses to multiply by 0. If nothing is left, the least weight stands for it.
+        used = np.rint(factors * top) != 0
+        idle = ~np.any(used, axis=1)
+        used[idle, 0], factors[idle, 0] = True, 1 / top
+        sums: list[Any] = [None] * len(models)
+        for j, column in enumerate(columns):
+            ciphertext = self._context.load(column, levels, plan.scale, seeded=True)
+            for k in np.flatnonzero(used[:, j]):
+                term = self._context.empty()
+                constant = self._context.encode(float(factors[k, j]), levels, top)
+                evaluator.multiply_plain(ciphertext, constant, term)
+                if sums[k] is None:
+                    sums[k] = term
+                else:
+                    evaluator.add_inplace(sums[k], term)
+        return sums
+
+    def _score(self, total: Any, intercept: float) -> Result:
+        plan, context = self.plan, self._context
+        context.evaluator.rescale_to_next_inplace(total)
+        total.scale = plan.scale
+        t = Value(total, plan.chain.levels - 1, plan.scale)
+        t = self._arithmetic.add_plain(t, intercept / plan.span)
+        series = Series(plan.chain.moduli, self._arithmetic, t)
+        value = series(plan.polynomial.coefficients, plan.scale)
+        logit = self._arithmetic.lower(reduced(self._arithmetic, plan, t), 1)
+        return Result(context.save(value.payload), context.save(logit.payload))

@@ -1,0 +1,220 @@
+"""Chooses ring, moduli and scale of the circuit for probabilities, and states its errors."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.ckks.native import security
+from securecomp.ckks.native.ciphertext_noise import Trace, Tracer
+from securecomp.ckks.native.moduli import LEAST_PRIME_BITS, MOST_PRIME_BITS, Chain, choose
+from securecomp.ckks.seal import chebyshev
+from securecomp.ckks.seal.chebyshev import Arithmetic, Series, Value
+from securecomp.core import minimax
+from securecomp.errors import ParameterError
+
+Reals = npt.NDArray[np.float64]
+P = TypeVar("P")
+
+MOST_FEATURES = 1 << 14
+_ROOM = 1 + 1 / 64
+MOST_DOMAIN = 126.0
+_RINGS = tuple(sorted(ring for ring in security.LARGEST if ring >= 4096))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that both sides agree on before a key is made. Public.
+
+    It is not sent: each side makes it, by `plan`, from the same arguments.
+
+    Attributes:
+        features: d.
+        domain: Largest absolute logit, B.
+        degree: The polynomial's.
+        feature_bound: Largest absolute feature.
+        weight_bound: Largest sum of the absolute weights of one model.
+        chain: The ring and its moduli.
+        scale_bits: log2 of what stands for 1 in a fresh ciphertext and in a result.
+        numeric_error: How far a result may be from the polynomial's value: noise and rounding, as
+            `Tracer.bound` states it (a heuristic; exceeded by one batch in 2^30).
+        polynomial_error: How far the polynomial may be from the logistic function; proven.
+    """
+
+    features: int
+    domain: float
+    degree: int
+    feature_bound: float
+    weight_bound: float
+    chain: Chain
+    scale_bits: int
+    numeric_error: float
+    polynomial_error: float
+
+    @property
+    def scale(self) -> float:
+        """What stands for 1."""
+        return 2.0**self.scale_bits
+
+    @property
+    def slots(self) -> int:
+        """Rows in one batch."""
+        return self.chain.slots
+
+    @property
+    def depth(self) -> int:
+        """Rescalings: one for the logit, the rest for the polynomial."""
+        return 1 + chebyshev.depth(self.degree)
+
+    @property
+    def error(self) -> float:
+        """How far a probability may be from the logistic function of its logit."""
+        return self.numeric_error + self.polynomial_error
+
+    @property
+    def span(self) -> float:
+        """What the polynomial is made for: the domain, and room to tell what is outside of it."""
+        return self.domain * _ROOM
+
+    @property
+    def reach(self) -> float:
+        """What no logit passes, whatever intercept the server accepts."""
+        return self.span + 2 * self.weight_bound * self.feature_bound
+
+    @property
+    def polynomial(self) -> minimax.SigmoidPolynomial:
+        """What the server evaluates."""
+        return minimax.sigmoid(self.span, self.degree)
+
+
+@lru_cache(maxsize=64)
+def plan(
+    features: int,
+    domain: float = 8.0,
+    degree: int = 7,
+    *,
+    feature_bound: float = 8.0,
+    weight_bound: float | None = None,
+    precision: float = 1e-4,
+) -> Plan:
+    """Choose the smallest ring, then the smallest scale, whose noise stays below `precision`.
+
+    Args:
+        features: d, in [1, 16384].
+        domain: Largest absolute logit, in [0.5, 128]. Rows beyond it get meaningless results.
+        degree: The polynomial's; odd, in [1, 63].
+        feature_bound: Largest absolute feature; larger ones are refused.
+        weight_bound: Largest sum of one model's absolute weights; larger ones are refused. By
+            default domain / feature_bound, with which no row can leave the domain (but for the
+            intercept). Standardised features with a larger bound are the usual case.
+        precision: Largest `numeric_error`. The polynomial's own error comes on top, and is
+            usually larger.
+
+    Raises:
+        ParameterError: An argument out of range, or nothing fits at 128-bit security.
+    """
+    if not isinstance(features, int) or not 1 <= features <= MOST_FEATURES:
+        raise ParameterError(f"{features} features, not 1 to {MOST_FEATURES}")
+    if not minimax.LEAST_DOMAIN <= domain <= MOST_DOMAIN:
+        raise ParameterError(f"a domain of {domain}; it is {minimax.LEAST_DOMAIN} to {MOST_DOMAIN}")
+    polynomial = minimax.sigmoid(domain * _ROOM, degree)
+    _check_positive("feature_bound", feature_bound)
+    _check_positive("precision", precision)
+    if weight_bound is None:
+        weight_bound = domain / feature_bound
+    _check_positive("weight_bound", weight_bound)
+    rescalings = 1 + chebyshev.depth(degree)
+    best = math.inf
+    for ring in _RINGS:
+        for bits in range(LEAST_PRIME_BITS, MOST_PRIME_BITS):
+            chain = choose(ring, bits, rescalings)
+            # The whole sum of a logit, at the square of the scale, has to fit the top modulus.
+            if chain is None or not _holds(chain, bits, weight_bound * feature_bound / domain):
+                continue
+            error = _numeric_error(
+                chain, 2.0**bits, polynomial, features, feature_bound, weight_bound
+            )
+            found = Plan(
+                features,
+                float(domain),
+                degree,
+                float(feature_bound),
+                float(weight_bound),
+                chain,
+                bits,
+                error,
+                polynomial.error,
+            )
+            # A logit in the domain must not look as if it were beyond the span, nor the reverse.
+            if error <= precision and logit_error(found) <= (found.span - found.domain) / 2:
+                return found
+            best = min(best, error)
+    raise ParameterError(
+        f"{features} features and degree {degree} do not reach a precision of {precision:g} in "
+        f"any ring at 128-bit security; {best:.1g} would fit, or try a lower degree"
+    )
+
+
+def _check_positive(name: str, number: float) -> None:
+    if not 0 < number <= 1e9:  # also false for nan
+        raise ParameterError(f"{name} is {number}, not above 0 and at most 1e9")
+
+
+def _holds(chain: Chain, bits: int, largest: float) -> bool:
+    """Whether the sum of a logit before its rescaling stays within half of the top modulus."""
+    top = sum(math.log2(q) for q in chain.moduli)
+    return 2 * bits + math.log2(max(largest, 1.0) + 1) + 2 < top
+
+
+def _argument(
+    tracer: Tracer,
+    scale: float,
+    domain: float,
+    features: int,
+    feature_bound: float,
+    weight_bound: float,
+) -> Value[Trace]:
+    """The logit over the domain, as it is after its rescaling."""
+    chain = tracer.chain
+    top = chain.moduli[-1]
+    # Columns have independent noise; the 2-norm of the weights is at most their 1-norm.
+    errors = tracer.source(tracer.fresh() / scale * weight_bound / domain, True)
+    errors |= tracer.source(tracer.rounding() / scale, True)
+    # Weights are rounded to multiples of 1/top. A model of zeros has one weight of 1/top.
+    errors |= tracer.source((features + 2) / 2 * feature_bound / top, False)
+    t = Value(Trace(tracer.grid, errors), chain.levels - 1, scale)
+    return tracer.add_plain(t, 0.0)  # the intercept
+
+
+def _numeric_error(
+    chain: Chain,
+    scale: float,
+    polynomial: minimax.SigmoidPolynomial,
+    features: int,
+    feature_bound: float,
+    weight_bound: float,
+) -> float:
+    """The bound of the error of a result against the polynomial's exact value."""
+    tracer = Tracer(chain)
+    t = _argument(tracer, scale, polynomial.domain, features, feature_bound, weight_bound)
+    return tracer.bound(Series(chain.moduli, tracer, t)(polynomial.coefficients, scale))
+
+
+def reduced(arithmetic: Arithmetic[P], plan: Plan, t: Value[P]) -> Value[P]:
+    """The logit over what no logit passes, two levels down."""
+    level = plan.chain.levels - 2
+    precision = plan.scale * plan.chain.moduli[level] / t.scale
+    return arithmetic.multiply_plain(t, plan.span / plan.reach, precision, level, plan.scale)
+
+
+@lru_cache(maxsize=64)
+def logit_error(plan: Plan) -> float:
+    """How far the logits that come back may be off; a heuristic as `Plan.numeric_error`."""
+    tracer = Tracer(plan.chain)
+    t = _argument(
+        tracer, plan.scale, plan.span, plan.features, plan.feature_bound, plan.weight_bound
+    )
+    return tracer.bound(reduced(tracer, plan, t)) * plan.reach

@@ -1,0 +1,151 @@
+"""The two sides of the circuit that computes probabilities, on message bodies."""
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.ckks.circuits import Kind
+from securecomp.ckks.enrolment import Registration
+from securecomp.ckks.inference_messages import Columns, Scores
+from securecomp.ckks.native.logits import check_model
+from securecomp.ckks.plan import Plan
+from securecomp.ckks.planner import Scaled
+from securecomp.ckks.seal import sigmoid_plan
+from securecomp.ckks.seal.sigmoid_circuit import Result, SigmoidClient, SigmoidServer
+from securecomp.errors import DecodeError, ParameterError
+from securecomp.models import LogisticModel
+from securecomp.protocol import wire
+
+Floats = npt.NDArray[np.float64]
+
+
+class ScoreClient:
+    """Encrypts rows and decrypts probabilities. Its key's randomness is SEAL's.
+
+    Args:
+        plan: With a sigmoid circuit.
+        secret: The key's bytes; None draws one.
+
+    Raises:
+        BackendUnavailableError: TenSEAL is not installed.
+        DecodeError: `secret` is no key of this plan.
+    """
+
+    QUERY = Columns
+    ANSWER = Scores
+    kind: Kind = "sigmoids"
+
+    def __init__(self, plan: Plan, secret: bytes | None) -> None:
+        self._plan = plan
+        self._client = SigmoidClient(circuit(plan), secret)
+        self.secret = self._client.secret()
+
+    def public(self) -> tuple[bytes, bytes]:
+        """Return what the server needs of the key: no seed, and relinearisation keys."""
+        return b"", self._client.evaluation_keys()
+
+    def encrypt(self, array: Floats, request: bytes) -> wire.Bytes:
+        """Return the body of a request for rows that were checked, shape (n, d)."""
+        scaled = array / np.array(self._plan.bounds)
+        slots = self._client.plan.slots
+        starts = range(0, len(scaled), slots)
+        batches = [self._client.encrypt_columns(scaled[i : i + slots]) for i in starts]
+        return wire.encode_body(Columns(request, len(array), batches))
+
+    def decrypt(self, answer: Scores, payload: memoryview, rows: int, first: int = 1) -> Floats:
+        """Return each model's probabilities, shape (n, K), not rounded.
+
+        Raises:
+            DecodeError: Another number of batches than asked, or no results of this plan.
+            RangeError: A row's logit is outside the plan's domain; its number is named.
+        """
+        slots, outputs = self._client.plan.slots, self._plan.outputs
+        counts = _counts(rows, slots)
+        if len(payload) or [len(batch) for batch in answer.batches] != [2 * outputs] * len(counts):
+            raise DecodeError("the answer has another number of batches or results")
+        found = np.empty((rows, outputs))
+        for index, (count, batch) in enumerate(zip(counts, answer.batches, strict=True)):
+            for output in range(outputs):
+                result = Result(*batch[2 * output : 2 * output + 2])
+                place = slice(index * slots, index * slots + count)
+                found[place, output] = self._client.decrypt(result, count, first + place.start)
+        return found
+
+    def __repr__(self) -> str:
+        return f"ScoreClient({self._client!r})"
+
+
+class ScoreServer:
+    """Computes probabilities with a model that it knows.
+
+    Args:
+        plan: With a sigmoid circuit.
+        model: The model.
+
+    Raises:
+        ParameterError: The plan was not made for this model.
+        BackendUnavailableError: TenSEAL is not installed.
+    """
+
+    QUERY = Columns
+    ANSWER = Scores
+
+    def __init__(self, plan: Plan, model: LogisticModel | None) -> None:
+        if model is None:
+            raise ParameterError("the server needs the model to compute probabilities")
+        check_model(model, plan)
+        self.plan = plan
+        self.circuit = circuit(plan)
+        scaled = Scaled(model, plan.bounds)
+        if max(scaled.totals) > self.circuit.weight_bound or scaled.logit > plan.logit_bound:
+            raise ParameterError("the plan is for smaller weights than this model's; plan again")
+        scaled.check_domain(self.circuit.domain)
+        self.weights = np.array([[float(v) for v in row] for row in scaled.weights])
+        self.intercepts = np.array(model.intercepts)
+
+    def admit(self, registration: Registration) -> "ScoreAccount":
+        """Return what answers a client.
+
+        Raises:
+            DecodeError: Its keys are malformed.
+        """
+        return ScoreAccount(self, SigmoidServer(self.circuit, registration.public))
+
+
+class ScoreAccount:
+    """What answers one client: its evaluation keys, and the model."""
+
+    ready = True
+
+    def __init__(self, server: ScoreServer, evaluator: SigmoidServer) -> None:
+        self._server = server
+        self._evaluator = evaluator
+
+    def answer(self, query: Columns, payload: memoryview) -> wire.Bytes:
+        """Return the body of an answer.
+
+        Raises:
+            DecodeError: Another number of batches or columns, or no ciphertexts of this plan.
+        """
+        server = self._server
+        counts = _counts(query.rows, server.circuit.slots)
+        if len(payload) or len(query.batches) != len(counts):
+            raise DecodeError("the request has another number of batches than its rows take")
+        batches = []
+        for columns in query.batches:
+            results = self._evaluator.evaluate(columns, server.weights, server.intercepts)
+            batches.append([part for result in results for part in result])
+        return wire.encode_body(Scores(query.request, query.rows, batches))
+
+
+def circuit(plan: Plan) -> sigmoid_plan.Plan:
+    """Return a plan's circuit as the circuit's module takes it: features are over their bounds.
+
+    Raises:
+        ParameterError: The plan is not for probabilities.
+    """
+    return plan.sigmoid.of(len(plan.features))
+
+
+def _counts(rows: int, slots: int) -> list[int]:
+    """Return the rows of each batch."""
+    return [min(slots, rows - start) for start in range(0, rows, slots)]

@@ -1,0 +1,33 @@
+"""Computing on shares: parties compare, multiply, sort and divide what none of them sees."""
+
+from securecomp.mpc.computation import Computation
+from securecomp.mpc.functions import clamp, divide, reciprocal, sigmoid, sqrt
+from securecomp.mpc.selection import (
+    argmax,
+    concatenate,
+    maximum,
+    median,
+    minimum,
+    quantile,
+    sort,
+    where,
+)
+from securecomp.mpc.shared_array import SharedArray
+
+__all__ = [
+    "Computation",
+    "SharedArray",
+    "argmax",
+    "clamp",
+    "concatenate",
+    "divide",
+    "maximum",
+    "median",
+    "minimum",
+    "quantile",
+    "reciprocal",
+    "sigmoid",
+    "sort",
+    "sqrt",
+    "where",
+]

@@ -1,0 +1,171 @@
+"""Correlations with MACs: what the dealer of `dealing` gives to parties that need not be honest.
+
+Every party has a share of the key alpha, and of every value x that is dealt a share of x and one of
+alpha x, its *MAC*. All of them are expanded from the party's seed, except what the last party gets
+as corrections: the MAC of everything, and its share of what is not free.
+
+Kinds, for n elements:
+
+- triple: a, b uniform and c = a b; square: a and c = a^2; matrix: A, B and C = A B;
+- own: r uniform, which one party knows: it expands r from its own seed;
+- digits: of r, uniform below p, the digits of three bits (`digits`), the least first; and of each
+  digit d rows of [d >= 1], [d >= 2] ... [d >= 7], every one an element of the field.
+
+The dealer learns shapes only. It is honest: it deals what it should, and colludes with no party.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from securecomp.core import field
+from securecomp.core.field import Residues
+from securecomp.mpc.correlated_randomness import Part, Shape
+
+Kind = Literal["triple", "square", "matrix", "own", "digits"]
+
+CORRECTED: dict[Kind, tuple[int, ...]] = {
+    "triple": (2,),
+    "square": (1,),
+    "matrix": (2,),
+    "own": (0,),
+    "digits": (0,),
+}
+"""Of which vectors the last party gets its share from the dealer; the MACs it gets of all."""
+
+_DIGIT = 3  # fewer bits: more openings; more bits: more to deal
+_KEY = 0  # correlations are counted from 1
+_KNOWN = 1 << 16  # parts of a correlation are counted from 0
+
+
+def key_share(part: Part) -> Residues:
+    """Return a party's share of alpha, shape ()."""
+    return part.residues(_KEY, 0, 1).reshape(())
+
+
+def known(part: Part, serial: int, size: int) -> Residues:
+    """Return the mask that the party with this part, and nobody else, knows."""
+    return part.residues(serial, _KNOWN, size)
+
+
+def sizes(kind: Kind, shape: Shape) -> tuple[int, ...]:
+    """Return how many elements each vector of a correlation has.
+
+    Args:
+        kind: Which.
+        shape: (n,); (m, k, n) for a matrix product; (n, who knows it) for an own mask; (n, cut)
+            for digits.
+    """
+    if kind == "matrix":
+        m, k, n = shape
+        return m * k, k * n, m * n
+    n = shape[0]
+    if kind == "digits":
+        return (n * sum((1 << bits) - 1 for _, bits in digits(shape[1])),)
+    return {"triple": (n, n, n), "square": (n, n), "own": (n,)}[kind]
+
+
+def digits(cut: int) -> list[tuple[int, int]]:
+    """Return the lowest bit, and the number of bits, of every digit of a residue.
+
+    Args:
+        cut: A bit that a digit begins with; 0 if it does not matter.
+    """
+    return [
+        (place, min(_DIGIT, end - place))
+        for start, end in ((0, cut), (cut, field.BITS))
+        for place in range(start, end, _DIGIT)
+    ]
+
+
+def expand(
+    part: Part, serial: int, kind: Kind, shape: Shape, corrections: Sequence[Residues] | None = None
+) -> list[Residues]:
+    """Return a party's vectors of a correlation, each of shape (2, n): shares, and their MACs.
+
+    Args:
+        part: The party's.
+        serial: Number of the correlation.
+        kind: Which.
+        shape: As `sizes` takes it.
+        corrections: For the last party: what `corrections` returned.
+    """
+    rest = iter(corrections or ())
+    out = []
+    for vector, size in enumerate(sizes(kind, shape)):
+        pair = np.empty((2, size), np.uint64)
+        for row in (0, 1):
+            corrected = row == 1 or vector in CORRECTED[kind]
+            if corrections is not None and corrected:
+                pair[row] = next(rest)
+            else:
+                pair[row] = part.residues(serial, 2 * vector + row, size)
+        out.append(pair)
+    return out
+
+
+def corrections(
+    parts: Sequence[Part], serial: int, kind: Kind, shape: Shape, clients: Sequence[Part] = ()
+) -> list[Residues]:
+    """Return what the last party takes in place of its own, in the order of the vectors.
+
+    Args:
+        parts: All parties', the last party's at the end.
+        serial: Number of the correlation.
+        kind: Which.
+        shape: As `sizes` takes it.
+        clients: Those of clients, who know masks too; counted after the parties.
+    """
+    key = _total([key_share(part) for part in parts])
+    others = [expand(part, serial, kind, shape) for part in parts[:-1]]
+    values: list[Residues] = []
+    out: list[Residues] = []
+    for vector, size in enumerate(sizes(kind, shape)):
+        shares = [pairs[vector][0] for pairs in others]
+        if vector in CORRECTED[kind]:
+            values.append(_value((parts, clients), serial, kind, shape, values))
+            out.append(_rest(values[-1], shares))
+        else:
+            values.append(_total([*shares, parts[-1].residues(serial, 2 * vector, size)]))
+        tags = field.multiply(values[-1], key)
+        out.append(_rest(tags, [pairs[vector][1] for pairs in others]))
+    return out
+
+
+def _value(
+    held: tuple[Sequence[Part], Sequence[Part]],
+    serial: int,
+    kind: Kind,
+    shape: Shape,
+    free: list[Residues],
+) -> Residues:
+    """Return what follows from the vectors before, or from what no vector says."""
+    parts, clients = held
+    if kind == "matrix":
+        m, k, n = shape
+        return field.matmul(free[0].reshape(m, k), free[1].reshape(k, n)).reshape(-1)
+    if kind == "own":
+        return known((*parts, *clients)[shape[1]], serial, shape[0])
+    if kind == "digits":
+        r = _total([known(part, serial, shape[0]) for part in parts])
+        rows = []
+        for place, bits in digits(shape[1]):
+            digit = (r >> np.uint64(place)) & np.uint64((1 << bits) - 1)
+            rows += [digit >= np.uint64(value) for value in range(1, 1 << bits)]
+        return np.concatenate(rows).astype(np.uint64)
+    return field.multiply(free[0], free[-1])
+
+
+def _total(shares: Sequence[Residues]) -> Residues:
+    out = shares[0].copy()
+    for share in shares[1:]:
+        field.add(out, share, out=out)
+    return out
+
+
+def _rest(value: Residues, shares: Sequence[Residues]) -> Residues:
+    out = value.copy()
+    for share in shares:
+        field.subtract(out, share, out=out)
+    return out

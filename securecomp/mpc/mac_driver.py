@@ -1,0 +1,204 @@
+"""Drives parties that check each other (`checking`), over a carrier."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, cast
+
+import numpy as np
+
+from securecomp.core import field
+from securecomp.core.field import Residues
+from securecomp.errors import ProtocolError, RemoteProtocolError
+from securecomp.mpc.correlated_randomness import Shape
+from securecomp.mpc.dealer_parties import DEALER, Dealer, Lockstep, Party
+from securecomp.mpc.mac_checks import (
+    SECRET_BYTES,
+    CheckingClient,
+    CheckingDealer,
+    CheckingParty,
+    Commitment,
+    Opening,
+)
+from securecomp.mpc.mac_dealer import Kind
+from securecomp.mpc.roles import Said, Seed, Speaker, vector_body
+from securecomp.protocol import wire
+from securecomp.protocol.carrier import Carrier
+from securecomp.protocol.journal import Journal
+
+LARGEST_UNCHECKED = 1 << 22
+"""So many opened values are checked before the next is opened, also if nothing is revealed."""
+
+
+class Checking(Lockstep):
+    """Drives parties that check each other; the first error ends it for all of them.
+
+    Attributes:
+        members: The parties.
+        checks: Number of checks that passed.
+    """
+
+    protocol: ClassVar[str] = "sharing/authenticated/1"
+    party_role: ClassVar[type[Party]] = CheckingParty
+    dealer_role: ClassVar[type[Dealer]] = CheckingDealer
+
+    client_role: ClassVar[type[Speaker]] = CheckingClient
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        carrier: Carrier,
+        journal: Callable[[str], Journal] | None,
+        clients: Sequence[str] = (),
+    ) -> None:
+        super().__init__(names, carrier, journal, clients=clients)
+        self.members = cast("list[CheckingParty]", self.parties)
+        dealer = cast("CheckingDealer", self.dealer)
+        for name, seed in zip(clients, dealer.seed_clients(len(clients)), strict=True):
+            client = self._client(name)
+            data = self._tell(dealer, client, wire.encode_body(Seed(seed)), Seed.KIND)
+            client.seeded(client.hear_seed(data, DEALER, self._step))
+        self.checks = 0
+        self._fresh = False
+
+    @contextlib.contextmanager
+    def _or_abort(self) -> Iterator[None]:
+        """Let every role drop its secrets if something breaks."""
+        try:
+            yield
+        except BaseException:
+            for role in (*self.members, self.dealer, *self.clients.values()):
+                role.abort()
+            raise
+
+    def material(self, kind: Kind, shape: Shape) -> list[list[Residues]]:
+        """Return every party's vectors of a fresh correlation, each of shape (2, n)."""
+        start = time.perf_counter()
+        with self._or_abort():
+            self._serial += 1
+            last = self.members[-1]
+            dealer = cast("CheckingDealer", self.dealer)
+            made = dealer.corrections(self._serial, kind, shape)
+            heard = []
+            for correction in made:
+                self._step += 1
+                body = vector_body(correction, field.BITS)
+                data = self._tell(dealer, last, body, Said.KIND)
+                heard.append(last.said(data, DEALER, self._step, correction.size))
+            self.dealer_seconds += time.perf_counter() - start
+            found = self._carrier.each(
+                lambda name: self._member(name).vectors(self._serial, kind, shape, heard),
+                self.names,
+                max(made[0].size, 1),
+            )
+        return [found[name] for name in self.names]
+
+    def _member(self, name: str) -> CheckingParty:
+        return self.members[self.names.index(name)]
+
+    def own_mask(self, owner: str, size: int) -> tuple[Residues, list[Residues]]:
+        """Return a mask as its owner knows it, and every party's share of it, shape (2, n)."""
+        parts = self.material("own", (size, (*self.names, *self.clients).index(owner)))
+        knows = self._client(owner) if owner in self.clients else self._member(owner)
+        return knows.own(self._serial, size), [part[0] for part in parts]
+
+    def _client(self, name: str) -> CheckingClient:
+        return cast("CheckingClient", self.clients[name])
+
+    def pass_on(self, opened: Sequence[Residues], client: str) -> Residues:
+        """Tell a client what was opened and checked: every party says it.
+
+        Raises:
+            ProtocolError: They do not say the same. One of them is honest, but not known.
+        """
+        with self._or_abort():
+            self._next_round()
+            hearer = self.clients[client]
+            said = []
+            for party, values in zip(self.members, opened, strict=True):
+                data = self._tell(party, hearer, vector_body(values, field.BITS), Said.KIND)
+                said.append(hearer.said(data, party.name, self._step, values.size))
+            if any(not np.array_equal(said[0], other) for other in said[1:]):
+                raise ProtocolError(
+                    f"{client}: the parties do not say the same result; the computation is aborted"
+                )
+        return said[0]
+
+    def announce(self, owner: str, values: Residues) -> list[Residues]:
+        """Tell all parties what one says, and return it as each heard it."""
+        with self._or_abort():
+            self._next_round()
+            sender = self._speaker(owner)
+            others = [name for name in self.names if name != owner]
+            body = vector_body(values, field.BITS)
+            sealed = sender.say(others, self._step, body, Said.KIND)
+            heard = {owner: values}
+            for name, data in zip(others, sealed, strict=True):
+                brought = self._carrier.send(owner, name, data)
+                member = self._member(name)
+                heard[name] = member.said(brought, owner, self._step, values.size)
+            self._fresh = True
+            for party in self.members:
+                party.remember(heard[party.name], None)
+        return [heard[name] for name in self.names]
+
+    def open_checked(self, pairs: Sequence[Residues]) -> list[Residues]:
+        """Open a value to all, and return it as each heard it; the next check is on it too."""
+        with self._or_abort():
+            if self.members[0].unchecked + pairs[0].shape[1] > LARGEST_UNCHECKED:
+                self.check()
+            self._fresh = True
+
+            def heard(party: int, value: Residues) -> Residues:
+                self.members[party].remember(value, pairs[party][1])
+                return value
+
+            return self.open(pairs[0].shape[1], lambda i: pairs[i][0].copy(), heard)
+
+    def check(self) -> None:
+        """Check all that was said since the last check, if anything was: four rounds.
+
+        Raises:
+            ProtocolError: Somebody deviated, perhaps by saying different things to different
+                parties. All secrets are dropped.
+        """
+        if not self._fresh:
+            return
+        with self._or_abort():
+            seeds = [self._carrier.entropy(SECRET_BYTES) for _ in self.members]
+            for party, seed, said in zip(self.members, seeds, self._toss(seeds), strict=True):
+                party.seeds(said, seed)
+            found = self._carrier.each(
+                lambda name: self._member(name).sigma(), self.names, self.members[0].unchecked
+            )
+            sigmas = [int(found[name]).to_bytes(8, "big") for name in self.names]
+            for party, sigma, said in zip(self.members, sigmas, self._toss(sigmas), strict=True):
+                party.verdict(said, sigma)
+            self.checks += 1
+            self._fresh = False
+
+    def _toss(self, secrets: Sequence[bytes]) -> list[dict[str, Opening]]:
+        """Let all commit to their secrets, then open them; return what each heard."""
+        digests = [party.commit(s) for party, s in zip(self.members, secrets, strict=True)]
+        heard = self._all_say(digests, Commitment)
+        openings = [party.opening(h) for party, h in zip(self.members, heard, strict=True)]
+        return self._all_say(openings, Opening)
+
+    def _all_say(
+        self, messages: Sequence[wire.Message], kind: type[wire.M]
+    ) -> list[dict[str, wire.M]]:
+        """Bring everybody's message to everybody else."""
+        self._next_round()
+        heard: list[dict[str, wire.M]] = [{} for _ in self.members]
+        post: list[tuple[str, str, wire.Buffer]] = []
+        for party, message in zip(self.members, messages, strict=True):
+            others = [name for name in self.names if name != party.name]
+            sealed = party.say(others, self._step, wire.encode_body(message), kind.KIND)
+            for name, data in zip(others, sealed, strict=True):
+                post.append((party.name, name, self._carrier.send(party.name, name, data)))
+        for sender, name, brought in post:
+            said, payload = self._member(name).hear(brought, sender, self._step, kind)
+            if len(payload):
+                raise RemoteProtocolError(sender, "its message has something behind it")
+            heard[self.names.index(name)][sender] = said
+        return heard

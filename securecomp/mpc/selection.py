@@ -1,0 +1,153 @@
+"""Choosing among shared values: only the choice is revealed, if it is revealed."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.errors import ParameterError
+from securecomp.mpc.shared_array import Operand, SharedArray
+
+Places = npt.NDArray[np.intp]
+
+
+def where(condition: SharedArray, x: Operand, y: Operand) -> SharedArray:
+    """Return x where the condition is 1 and y where it is 0: one round.
+
+    Args:
+        condition: What a comparison returned.
+        x: Shared or public.
+        y: The same; at least one of the two is shared.
+
+    Raises:
+        ParameterError: The condition is not of zeros and ones, or nothing to choose is shared.
+    """
+    if not isinstance(condition, SharedArray) or (condition.scale, condition.bound) != (1, 1):
+        raise ParameterError("where: the condition is what a comparison returns, ones and zeros")
+    if isinstance(x, SharedArray):
+        return _chosen(condition, x, y)
+    if not isinstance(y, SharedArray):
+        raise ParameterError("where: share one of the values; both are public here")
+    return _chosen((1 - condition).within(1), y, x)
+
+
+def _chosen(condition: SharedArray, x: SharedArray, y: Operand) -> SharedArray:
+    x, other = x._together(y)
+    # One of the two, though the terms of this sum are larger.
+    return (condition * (x - other)).plus(other, max(x.bound, other.bound))
+
+
+def concatenate(parts: list[SharedArray]) -> SharedArray:
+    """Return vectors of one scale, one after the other."""
+    if not parts or any(p.scale != parts[0].scale or p.ndim != 1 for p in parts):
+        raise ParameterError("concatenate takes vectors of one scale")
+    first = parts[0]
+    if any(p.engine is not first.engine for p in parts):
+        raise ParameterError("concatenate: the vectors are of different computations")
+    value = first.engine.join([p.value for p in parts])
+    return first.like(value, (sum(p.size for p in parts),), bound=max(p.bound for p in parts))
+
+
+def maximum(x: SharedArray) -> SharedArray:
+    """Return the largest element, of any shape; the rounds grow with the logarithm of the size."""
+    return _tournament(x, lambda a, b: a < b)
+
+
+def minimum(x: SharedArray) -> SharedArray:
+    """Return the smallest element."""
+    return _tournament(x, lambda a, b: a > b)
+
+
+def argmax(x: SharedArray) -> SharedArray:
+    """Return the index of a vector's largest element, of the first if there are several."""
+    if x.ndim != 1 or not x.size:
+        raise ParameterError("argmax takes a vector with at least one element")
+    nothing = x * 0
+    places = nothing.like(nothing.value, x.shape, 1, 0) + np.arange(x.size)
+    values = x
+    while values.size > 1:
+        half = values.size // 2
+        even, odd = slice(0, 2 * half, 2), slice(1, 2 * half, 2)
+        later = values[even] < values[odd]  # of equal ones the earlier stays
+        rest = slice(2 * half, None)
+        places = concatenate([where(later, places[odd], places[even]), places[rest]])
+        values = concatenate([where(later, values[odd], values[even]), values[rest]])
+    return places.reshape(())
+
+
+def _tournament(
+    x: SharedArray, worse: Callable[[SharedArray, SharedArray], SharedArray]
+) -> SharedArray:
+    if not x.size:
+        raise ParameterError("an empty array has no extreme")
+    x = x.reshape(-1)
+    while x.size > 1:
+        half = x.size // 2
+        a, b = x[:half], x[half : 2 * half]
+        x = concatenate([where(worse(a, b), b, a), x[2 * half :]])
+    return x.reshape(())
+
+
+def sort(x: SharedArray) -> SharedArray:
+    """Return a vector's elements in ascending order, by Batcher's odd-even merge sort.
+
+    Source: K. E. Batcher, Sorting networks and their applications, AFIPS 1968.
+    """
+    if x.ndim != 1:
+        raise ParameterError("sort takes a vector")
+    n = x.size
+    for low, high in network(n):
+        a, b = x[low], x[high]
+        swap = (b < a) * (b - a)
+        # Where each element of the next order comes from: what stays, the lower, the higher.
+        source = np.arange(n)
+        source[low] = n + np.arange(len(low))
+        source[high] = n + len(low) + np.arange(len(high))
+        parts = [x, a.plus(swap, x.bound), b.plus(-swap, x.bound)]
+        x = concatenate(parts)[source]
+    return x
+
+
+def quantile(x: SharedArray, q: float) -> SharedArray:
+    """Return the element of rank ceil(q n): the lower inverse of the distribution function.
+
+    A float q stands for the decimal that it is printed as: a tenth of 10 elements is one.
+    """
+    if not 0 <= q <= 1 or not x.size:
+        raise ParameterError("a quantile is from 0 to 1, of at least one element")
+    rank = max(1, math.ceil(Fraction(str(q)) * x.size))
+    return sort(x.reshape(-1))[rank - 1]
+
+
+def median(x: SharedArray) -> SharedArray:
+    """Return the median: of an even number of elements the mean of the middle two, exactly."""
+    if not x.size:
+        raise ParameterError("an empty array has no median")
+    ordered, n = sort(x.reshape(-1)), x.size
+    if n % 2:
+        return ordered[n // 2]
+    both = ordered[n // 2 - 1] + ordered[n // 2]
+    return both.like(both.value, (), both.scale * 2)
+
+
+def network(count: int) -> list[tuple[Places, Places]]:
+    """Return the layers of the sorting network: places to compare, the lower ones first."""
+    layers = []
+    p = 1
+    while p < count:
+        k = p
+        while k >= 1:
+            pairs: list[tuple[int, int]] = [
+                (i + j, i + j + k)
+                for j in range(k % p, count - k, 2 * k)
+                for i in range(min(k, count - j - k))
+                if (i + j) // (2 * p) == (i + j + k) // (2 * p)
+            ]
+            table: npt.NDArray[Any] = np.array(pairs)
+            layers.append((table[:, 0], table[:, 1]))
+            k //= 2
+        p *= 2
+    return layers

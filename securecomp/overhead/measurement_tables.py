@@ -1,0 +1,249 @@
+"""A run, and two runs compared, as tables of 100 columns. Every figure comes from the run."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from securecomp.overhead.comparison import Comparison
+from securecomp.overhead.measurement import Row
+from securecomp.overhead.published_claims import verdict
+from securecomp.overhead.quantities import figures, interval, memory, seconds, size
+
+NOISE = 0.2
+"""Cores busy with other work, from which on a row is marked."""
+
+
+def text(report: dict[str, Any]) -> str:
+    """Return a run's tables as plain text."""
+    screen = Console(width=100, highlight=False, color_system=None)
+    with screen.capture() as captured:
+        for part in parts(report):
+            screen.print(part)
+    return captured.get()
+
+
+def parts(report: dict[str, Any]) -> Iterator[Any]:
+    """Yield a run's tables and sentences, for a screen."""
+    rows = [row for row in report["rows"] if "failure" not in row]
+    yield Text(_machine(report))
+    if report["quick"]:
+        yield Text("Quick: small sizes, few rounds; no basis for a claim.")
+    jobs = [row for row in rows if not row["series"]]
+    series = [row for row in rows if row["series"]]
+    if jobs:
+        yield from _cost(jobs)
+        yield from _ratios(report, jobs)
+        yield from _roles(jobs)
+    if series:
+        yield from _series(series)
+        yield from _growth(report["fits"])
+    for row in report["rows"]:
+        if "failure" in row:
+            yield Text(f"failed: {row['case']}: {row['failure']}")
+    for skipped in report.get("skipped", ()):
+        yield Text(f"skipped: {skipped['case']}: {skipped['reason']}")
+    noisy = [row["case"] for row in rows if (row.get("elsewhere") or 0.0) > NOISE]
+    if noisy:
+        yield Text(
+            f"Noisy (*): more than {NOISE} cores did other work meanwhile; do not rely on "
+            f"{len(noisy)} of {len(rows)} cases."
+        )
+
+
+def _machine(report: dict[str, Any]) -> str:
+    m = report["machine"]
+    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    return (
+        f"{m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 1e9:.0f} GB, {m['os']}\n"
+        f"{m['python']}, {versions}"
+    )
+
+
+def _cost(rows: Iterable[Row]) -> Iterator[Any]:
+    header = ("job", "plain", "set-up", "online", "decode", "ratio", "bytes", "rounds", "memory")
+    yield _table(
+        "",
+        (*header, "error"),
+        (
+            (
+                _name(row),
+                seconds(row["plain"]["median"]),
+                seconds(row["setup"]["median"]) if row["setup"] else "-",
+                seconds(row["online"]["median"]),
+                seconds(row["decode"]["median"]) if row.get("decode") else "-",
+                f"{figures(row['ratio']['median'])}x",
+                size(row["bytes_total"]) if "bytes_total" in row else "-",
+                str(row.get("rounds", "-")),
+                memory(row["peak_memory"]).replace("below ", "<"),
+                f"{row['error']:.1g}",
+            )
+            for row in rows
+        ),
+    )
+    yield Text(
+        "Medians. Ratio: set-up and online time against plaintext, sample by sample in turns. "
+        "Decode: a receiver's part of the online time. Bytes by all. Error: against plaintext, "
+        "checked before and after the timing."
+    )
+
+
+def _ratios(report: dict[str, Any], rows: Sequence[Row]) -> Iterator[Any]:
+    claims = {claim["family"]: claim for claim in report.get("claims", ())}
+    lines = []
+    for row in rows:
+        claim = claims.get(row.get("family", ""))
+        lines.append(
+            (
+                _name(row),
+                _sizes(row),
+                f"{figures(row['ratio']['median'])}x",
+                interval(row["ratio"]),
+                verdict(row["ratio"], claim) if claim else "-",
+            )
+        )
+    yield Text()
+    yield Text("People say: " + "; ".join(f'"{claim["text"]}"' for claim in claims.values()) + ".")
+    yield _table("", ("job", "sizes", "ratio", "95 % interval", "to what is said"), lines, left=2)
+
+
+def _roles(rows: Iterable[Row]) -> Iterator[Any]:
+    lines = []
+    for row in rows:
+        sent = row.get("bytes_by_role", {})
+        for name in dict.fromkeys((*row.get("parts", {}), *sent)):
+            part = row.get("parts", {}).get(name)
+            lines.append(
+                (
+                    row["title"],
+                    name,
+                    seconds(part["median"]) if part else "-",
+                    size(sent[name]) if name in sent else "-",
+                )
+            )
+    if lines:
+        yield Text()
+        yield _table("", ("job", "role", "one of them, online", "sent by one"), lines, left=2)
+
+
+def _series(rows: Iterable[Row]) -> Iterator[Any]:
+    yield Text()
+    yield _table(
+        "One size varies",
+        ("scheme", "with", "size", "plain", "set-up", "online", "ratio", "95 % interval", "bytes"),
+        (
+            (
+                row.get("scheme", "-"),
+                row["series"],
+                f"{row['sizes'][row['series']]:,}",
+                seconds(row["plain"]["median"]),
+                seconds(row["setup"]["median"]) if row["setup"] else "-",
+                seconds(row["online"]["median"]),
+                f"{figures(row['ratio']['median'])}x",
+                interval(row["ratio"]),
+                size(row["bytes_total"]) if "bytes_total" in row else "-",
+            )
+            for row in rows
+        ),
+        left=2,
+    )
+
+
+def _growth(fits: Iterable[dict[str, Any]]) -> Iterator[Any]:
+    yield Text()
+    yield _table(
+        "Growth: cost = c size^e",
+        ("scheme", "of", "with", "sizes", "e", "e of the last two"),
+        (
+            (
+                fit.get("scheme", "-"),
+                fit["quantity"],
+                fit["series"],
+                ", ".join(f"{n:,}" for n in fit["sizes"]),
+                f"{fit['exponent']:.2f}",
+                f"{fit['last']:.2f}",
+            )
+            for fit in fits
+        ),
+        left=4,
+    )
+
+
+def compared(found: Comparison) -> Iterator[Any]:
+    """Yield what two runs say of each other."""
+    if found.changes:
+        yield _table(
+            "New over old",
+            (
+                "job",
+                "secure",
+                "95 % interval",
+                "",
+                "plain",
+                "ratio",
+                "95 % interval",
+                "bytes",
+                "memory",
+            ),
+            (
+                (
+                    change.title,
+                    f"{change.secure['median']:.3g}",
+                    _ends(change.secure),
+                    change.mark + "*" * change.doubtful,
+                    f"{change.plain['median']:.3g}",
+                    f"{change.ratio['median']:.3g}",
+                    _ends(change.ratio),
+                    "-" if change.sent is None else f"{change.sent:.3g}",
+                    "-" if change.memory is None else f"{change.memory:.3g}",
+                )
+                for change in found.changes
+            ),
+        )
+        yield Text(
+            "Marked where the interval excludes 1; ?: too few samples for an interval, or none "
+            "kept; *: but the ratio to plaintext, which takes turns with it, did not change the "
+            "same way: it may be the machine. The intervals cover what varies within a run, not "
+            "what varies between two starts of it."
+        )
+    for remark in found.remarks:
+        yield Text(remark)
+
+
+def _ends(ratio: dict[str, Any]) -> str:
+    return "-" if ratio["low"] is None else f"{ratio['low']:.3g} - {ratio['high']:.3g}"
+
+
+def _name(row: Row) -> str:
+    return str(row["title"]) + "*" * ((row.get("elsewhere") or 0.0) > NOISE)
+
+
+def _sizes(row: Row) -> str:
+    sizes = {
+        name: number for name, number in row["sizes"].items() if (name, number) != ("cores", 1)
+    }
+    return ", ".join(f"{name} {number:,}" for name, number in sizes.items())
+
+
+def _table(
+    title: str, header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1
+) -> Table:
+    """Return a table whose first columns are words."""
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    for index, name in enumerate(header):
+        words = index < left
+        table.add_column(name, justify="left" if words else "right", no_wrap=not words)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table

@@ -1,0 +1,1 @@
+"""The foundation of every protocol: messages, identities, sessions, roles, carriers and storage."""

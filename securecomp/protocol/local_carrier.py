@@ -1,0 +1,129 @@
+"""All roles in one process: a carrier that hands over the sealed bytes, and counts them.
+
+The messages between the roles are the ones that would cross a network.
+"""
+
+import os
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.protocol import wire
+from securecomp.protocol.carrier import K, T
+from securecomp.protocol.identity import Identity
+
+_WORTH_A_THREAD = 1 << 16  # elements; the kernels release the GIL
+
+
+@dataclass(slots=True)
+class Transcript:
+    """What crossed the network: counts, no contents.
+
+    Attributes:
+        sent: Bytes that each party sent to others.
+        received: Bytes that each party got from others.
+        messages: Number of messages between different parties.
+        rounds: Number of rounds; messages of one round do not wait for each other.
+        seconds: Wall time of all roles together in this process.
+        crossed: The same bytes, by round, party and direction ("out" or "in").
+    """
+
+    sent: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
+    messages: int = 0
+    rounds: int = 1
+    seconds: float = 0.0
+    crossed: Counter[tuple[int, str, str]] = field(default_factory=Counter)
+
+    def count(self, sender: str, recipient: str, size: int) -> None:
+        """Count a message of this round."""
+        self.sent[sender] += size
+        self.received[recipient] += size
+        self.crossed[self.rounds, sender, "out"] += size
+        self.crossed[self.rounds, recipient, "in"] += size
+        self.messages += 1
+
+    @property
+    def loads(self) -> list[int]:
+        """For each round, the most bytes that one party sent or received: what its line carries."""
+        found = [0] * self.rounds
+        for (number, _, _), size in self.crossed.items():
+            found[number - 1] = max(found[number - 1], size)
+        return found
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that all parties sent."""
+        return self.sent.total()
+
+
+class LocalCarrier:
+    """Brings messages from role to role within this process, and counts them."""
+
+    def __init__(self, entropy: Entropy = entropy_.system) -> None:
+        self.entropy = entropy
+        self.transcript = Transcript()
+        self._identities: dict[str, Identity] = {}
+        self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+
+    def start(self) -> None:
+        """Begin a new computation: count from zero. The parties keep their keys."""
+        self.transcript = Transcript()
+
+    def identity(self, name: str) -> Identity:
+        """Return a party's key, drawn at the first call."""
+        if name not in self._identities:
+            self._identities[name] = Identity.generate(self.entropy)
+        return self._identities[name]
+
+    def send(self, sender: str, recipient: str, data: wire.Buffer) -> wire.Buffer:
+        """Count a message and return it. What a party keeps to itself is not counted."""
+        if sender != recipient:
+            with self._lock:
+                self.transcript.count(sender, recipient, len(data))
+        return data
+
+    def next_round(self) -> None:
+        """Count a round."""
+        self.transcript.rounds += 1
+
+    def each(self, work: Callable[[K], T], names: Iterable[K], elements: int) -> dict[K, T]:
+        """Do the work of several parties, side by side where the vectors are worth a thread."""
+        names = list(names)
+        cores = os.cpu_count() or 1
+        if elements < _WORTH_A_THREAD or min(cores, len(names)) < 2:
+            return {name: work(name) for name in names}
+        if self._threads is None:  # kept: a protocol of many rounds would start thousands
+            self._threads = ThreadPoolExecutor(cores - 1)
+        todo = deque(names)
+        done: dict[K, T] = {}
+
+        def take() -> None:
+            while True:
+                try:
+                    name = todo.popleft()
+                except IndexError:  # nothing is left
+                    return
+                try:
+                    done[name] = work(name)
+                except BaseException:
+                    todo.clear()  # nobody begins after an error
+                    raise
+
+        running: list[Future[None]] = []
+        try:
+            running += [self._threads.submit(take) for _ in range(min(cores, len(names)) - 1)]
+            take()
+        finally:
+            todo.clear()
+            # Who has not begun is not waited for.
+            running = [task for task in running if not task.cancel()]
+            wait(running)
+        for task in running:
+            task.result()
+        return {name: done[name] for name in names}

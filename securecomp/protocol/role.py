@@ -1,0 +1,167 @@
+"""What every protocol role has in common: states, one table of transitions, sealed messages.
+
+A role takes messages and returns messages. It opens no socket, reads no clock and starts no
+thread. What it may do in which state is one literal table; everything else is refused.
+"""
+
+import contextlib
+from collections.abc import Collection, Iterator
+from enum import Enum
+from typing import ClassVar, NoReturn
+
+from securecomp.core import entropy as entropy_
+from securecomp.core.entropy import Entropy
+from securecomp.errors import (
+    DecodeError,
+    KeyMismatchError,
+    LocalProtocolError,
+    ParameterError,
+    RemoteProtocolError,
+)
+from securecomp.protocol import identity as identity_
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import Session
+
+
+class State(Enum):
+    """Where a role is. A role uses the states that its table names."""
+
+    READY = "ready"
+    ADVERTISED = "keys advertised"
+    SHARED = "keys shared"
+    MASKED = "vector sent"
+    CONSENTED = "survivors signed"
+    COLLECTING = "collecting"
+    COLLECTING_KEYS = "collecting keys"
+    COLLECTING_SHARES = "collecting key shares"
+    COLLECTING_VECTORS = "collecting masked vectors"
+    COLLECTING_CONSENTS = "collecting consents"
+    COLLECTING_UNMASKS = "collecting unmasking shares"
+    DONE = "done"
+    ABORTED = "aborted"
+
+
+class Role:
+    """A state machine without I/O that holds one-time secrets.
+
+    Subclasses give `TRANSITIONS`: (state, event) -> next state, an event being the name of a
+    public method. Copying and pickling are refused: a one-time secret exists once.
+    """
+
+    TRANSITIONS: ClassVar[dict[tuple[State, str], State]]
+
+    def __init__(self, name: str, start: State) -> None:
+        self.name = name
+        self.state = start
+
+    def _next(self, event: str) -> State:
+        """Return the state after `event`.
+
+        Raises:
+            LocalProtocolError: The table does not allow it here.
+        """
+        try:
+            return self.TRANSITIONS[self.state, event]
+        except KeyError:
+            raise LocalProtocolError(
+                f"{type(self).__name__} {self.name!r}: {event}() is not allowed when "
+                f"{self.state.value}"
+            ) from None
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Abort if something breaks while secrets are taken out: no second call may go on."""
+        try:
+            yield
+        except BaseException:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Drop the secrets and stop. Allowed in every state."""
+        self._drop()
+        self.state = State.ABORTED
+
+    def _drop(self) -> None:
+        """Forget what is secret."""
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} holds one-time secrets and cannot be copied")
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.state.value})"
+
+
+class SessionRole(Role):
+    """A role in a session: it seals what it sends and opens what was sealed for it."""
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        identity: Identity,
+        among: Collection[str],
+        start: State,
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        super().__init__(name, start)
+        if name not in among:
+            raise ParameterError(f"{name!r} is not a {type(self).__name__} of this session")
+        if session.keys[name] != identity.public:
+            raise KeyMismatchError(f"this identity is not {name!r} of the session; use its own")
+        self._identity = identity
+        self._entropy = entropy
+        self._join(session)
+
+    def _join(self, session: Session) -> None:
+        self._session = session
+        self._agreement = session.agreement
+
+    def _largest(self) -> int:
+        """Return the bytes of the largest message that this role can get."""
+        return self._session.largest_message
+
+    def _seal(self, kind: int, body: wire.Bytes, recipient: str) -> wire.Buffer:
+        header = self._session.header(kind, self.name, recipient, self._agreement)
+        return identity_.seal(self._identity, self._session, header, body, self._entropy)
+
+    def _open(
+        self,
+        data: wire.Buffer,
+        kind: type[wire.M],
+        expected: Collection[str],
+        seen: Collection[str] = (),
+    ) -> tuple[str, wire.M, memoryview]:
+        """Verify, then parse; a message that fails leaves the role as it was.
+
+        Args:
+            data: The sealed message.
+            kind: What is awaited.
+            expected: Who may send it.
+            seen: Who did already.
+
+        Returns:
+            Sender, message and payload.
+
+        Raises:
+            DecodeError, AuthenticationError: Not a message of the party it names.
+            RemoteProtocolError: Not this party's to send here, sent before, or malformed.
+        """
+        header, body = identity_.open_sealed(
+            self._identity, self._session, self._agreement, data, self.name, self._largest()
+        )
+        if header.kind != kind.KIND or header.sender not in expected:
+            raise RemoteProtocolError(
+                header.sender, f"sent message kind {header.kind}, which is not its to send here"
+            )
+        if header.sender in seen:
+            raise RemoteProtocolError(
+                header.sender, "this message was received before; a duplicate or a replay"
+            )
+        try:
+            return header.sender, *wire.decode_body(body, kind)
+        except DecodeError as error:
+            raise RemoteProtocolError(header.sender, str(error)) from None

@@ -1,0 +1,121 @@
+"""The private sum by additive sharing, as a `SumProtocol`."""
+
+from typing import Any, ClassVar, Literal
+
+from securecomp.core import field
+from securecomp.errors import ParameterError
+from securecomp.protocol import wire
+from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
+from securecomp.protocol.session import Layout, Session
+from securecomp.sharing.private_sum import PROTOCOL, Contributor, Receiver, Server
+
+
+class Sharing:
+    """Additive secret sharing among computing servers."""
+
+    name = "sharing"
+    OPTIONS: ClassVar[tuple[str, ...]] = ("servers",)
+
+    @property
+    def limit(self) -> int:
+        """The largest absolute total that comes out exactly."""
+        return field.LIMIT
+
+    def __init__(self, servers: int | Literal["all"] = 3) -> None:
+        """Choose who computes.
+
+        Args:
+            servers: Number of computing servers, at least 2, or "all" to make every contributor a
+                server, so that nobody has to be trusted.
+
+        Raises:
+            ParameterError: Fewer than 2 servers, or not a number.
+        """
+        if servers != "all" and (isinstance(servers, bool) or not isinstance(servers, int)):
+            raise ParameterError(f'servers is a number of at least 2 or "all", not {servers!r}')
+        if servers != "all" and not 2 <= servers <= 1000:
+            raise ParameterError(f"servers must be from 2 to 1000, not {servers}")
+        self.servers = servers
+
+    def session(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: tuple[str, ...],
+        receivers: tuple[str, ...] | None = None,
+    ) -> Session:
+        """Agree on a session; every contributor receives the result unless told otherwise."""
+        if self.servers == "all":
+            servers = contributors
+        else:
+            servers = tuple(f"server {i + 1}" for i in range(self.servers))
+            check_apart(contributors, servers)
+        receivers = contributors if receivers is None else receivers
+        parties = (*contributors, *servers, *receivers)
+        return Session.create(
+            PROTOCOL,
+            contributors=contributors,
+            servers=servers,
+            receivers=receivers,
+            keys={name: carrier.identity(name).public for name in parties},
+            layout=layout,
+            limit=self.limit,
+            minimum_servers=2,
+            entropy=carrier.entropy,
+        )
+
+    def run(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: Inputs,
+        receivers: tuple[str, ...] | None = None,
+    ) -> Vector:
+        """Run all roles and return the total, shape (layout.length,).
+
+        Raises:
+            ThresholdError: Fewer than two contributors.
+            RangeError: A value is beyond the layout's bound, or the bound too large.
+        """
+        session = self.session(carrier, layout, tuple(contributors), receivers)
+
+        def role(kind: Any, name: str) -> Any:
+            return kind(session, name, carrier.identity(name), carrier.entropy)
+
+        # All inputs are checked before the first message leaves.
+        inputs = {name: read() for name, read in contributors.items()}
+        dealt = carrier.each(
+            lambda name: role(Contributor, name).contribute(inputs[name]),
+            session.contributors,
+            layout.length,
+        )
+
+        def serve(name: str) -> dict[str, wire.Buffer]:
+            server: Server = role(Server, name)
+            for sender, messages in dealt.items():
+                server.receive(carrier.send(sender, name, messages[name]))
+            return server.publish()
+
+        def finish(name: str) -> Vector:
+            receiver: Receiver = role(Receiver, name)
+            for sender, messages in published.items():
+                receiver.receive(carrier.send(sender, name, messages[name]))
+            return receiver.result()
+
+        published = carrier.each(serve, session.servers, layout.length)
+        carrier.next_round()
+        totals = carrier.each(finish, session.receivers, layout.length)
+        return totals[session.receivers[0]]
+
+    def learned(self) -> dict[str, str]:
+        """Say what each kind of party learns, and under which assumption."""
+        if self.servers == "all":
+            return {
+                "hospital": f"{HOSPITAL_LEARNS}; nothing else, even if all but two hospitals "
+                "pool what they saw",
+            }
+        return {
+            "hospital": HOSPITAL_LEARNS,
+            "server": f"nothing but sizes; any {self.servers - 1} of the {self.servers} servers "
+            "together: nothing; all of them together: every hospital's figures",
+        }

@@ -1,0 +1,1 @@
+"""Tables, figures and pages, for terminals and browsers."""

@@ -1,0 +1,1 @@
+"""Tests and measures of association: means, tables, risks, strata and ROC curves."""

@@ -1,0 +1,1 @@
+"""Disclosure control: suppression of small cells, tested against an attacker."""

@@ -1,0 +1,323 @@
+"""The cells that a run's results count, as sets of rows that `suppression` can compare.
+
+Each column's values fall into classes, as few as the questions can tell apart: levels, intervals
+between the edges of histograms, missing. A cell is a set of classes of some columns. So two
+histograms with different edges, a table and a mean over the same groups, or a column of zeros and
+ones that is summed here and a category there, are known to be about the same rows.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, pairwise, product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.statistics.disclosure.attacker import Cell, Space, cell
+from securecomp.statistics.disclosure.suppression import Counted
+from securecomp.statistics.measures import Bins, Contributors, Measure, Missing, PowerSum, Tally
+from securecomp.statistics.schema import Schema
+from securecomp.statistics.summaries.definitions import (
+    Count,
+    CrossTable,
+    Histogram,
+    Mean,
+    Statistic,
+    Sum,
+    Totals,
+    Variance,
+)
+
+Chosen = Callable[[Any], bool]
+"""Whether a value belongs to a part of a column."""
+_NUMERIC = (Sum, Mean, Variance)
+
+
+class _Absent:
+    """A cell without a value."""
+
+
+_ABSENT = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One dimension of a table of counts: a column, and the parts that it is divided into."""
+
+    column: str
+    parts: tuple[Chosen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts behind a statistic.
+
+    Attributes:
+        axes: The table's dimensions: groups, then bins, or rows and columns, or zeros and ones.
+        counts: Rows in each cell.
+        sites: Axes that are summed over, to sites with rows in each cell, as far as they are known.
+        shown: The sums over axes that the result shows; () for the cells themselves.
+    """
+
+    axes: tuple[Axis, ...]
+    counts: npt.NDArray[Any]
+    sites: dict[tuple[int, ...], npt.NDArray[Any]]
+    shown: tuple[tuple[int, ...], ...] = ((),)
+
+
+def tally(statistic: Statistic, missing: Missing) -> Tally | Bins:
+    """Return the measure that counts the rows behind each value of a statistic."""
+    groups, column = statistic.groups, statistic.column
+    if isinstance(statistic, CrossTable):
+        return Tally((*groups, statistic.row, statistic.col))
+    if column is None or isinstance(statistic, Count):
+        return Tally(groups)
+    if isinstance(statistic, Histogram):
+        return Bins(column, statistic.edges, groups)
+    # Without missing values it is the count of all rows, which may be summed anyway.
+    return Tally(groups, () if isinstance(statistic, Sum) and missing == "error" else (column,))
+
+
+def needed(
+    statistics: Sequence[Statistic], schema: Schema, missing: Missing, count_sites: bool
+) -> list[Measure]:
+    """Return what has to be summed beside the statistics' own measures."""
+    found: list[Measure] = []
+    for statistic in statistics:
+        counted = tally(statistic, missing)
+        found.append(counted)
+        if count_sites:
+            found.append(Contributors(counted))
+            if is_flag(statistic, schema):
+                found.append(Contributors(_ones(statistic)))
+    return list(dict.fromkeys(found))
+
+
+def is_flag(statistic: Statistic, schema: Schema) -> bool:
+    """Whether a statistic is of a column of zeros and ones, whose sum is a count."""
+    if not isinstance(statistic, _NUMERIC) or statistic.column is None:
+        return False
+    grid = schema.grid(statistic.column)
+    return grid.exact and grid.scale == 1 and grid.limit == 1
+
+
+def _ones(statistic: Statistic) -> PowerSum:
+    return PowerSum(statistic.column or "", 1, statistic.groups)
+
+
+class Cells:
+    """All cells of a run.
+
+    Attributes:
+        tables: Each statistic's counts.
+        classes: Number of classes of each column.
+        space: The unknown counts behind them.
+    """
+
+    def __init__(
+        self, statistics: Sequence[Statistic], totals: Totals, schema: Schema, missing: Missing
+    ) -> None:
+        """Take questions and what was opened for them."""
+        self._schema = schema
+        self._drop = missing == "drop"
+        self._missing: Missing = missing
+        self.tables = {s: self._counts(s, totals) for s in dict.fromkeys(statistics)}
+        self._parts: dict[str, dict[Chosen, frozenset[int]]] = {}
+        self.classes: dict[str, int] = {}
+        self._divide()
+        self.space = Space(
+            self.classes, [[axis.column for axis in t.axes] for t in self.tables.values()]
+        )
+
+    def of(self, statistic: Statistic, index: tuple[int | None, ...]) -> Cell | None:
+        """Return a cell of a statistic's table; None in an index stands for the sum over an axis.
+
+        Returns:
+            The cell; None if it can have no rows.
+        """
+        return self._cell(self.tables[statistic].axes, index)
+
+    def _counts(self, s: Statistic, totals: Totals) -> Counts:
+        schema = self._schema
+        axes: list[Axis] = [self._levels(column) for column in s.groups]
+        counted = tally(s, self._missing)
+        found = np.array(totals[counted], np.int64)
+        sites: dict[tuple[int, ...], list[int] | None] = {(): totals.get(Contributors(counted))}
+        shown: tuple[tuple[int, ...], ...] = ((),)
+        if isinstance(s, CrossTable):
+            axes += [self._levels(s.row), self._levels(s.col)]
+        elif isinstance(counted, Bins):
+            axes.append(Axis(counted.column, _bin_parts(counted.edges)))
+        elif isinstance(s, _NUMERIC) and s.column is not None:
+            ones = np.array(totals[_ones(s)], object)
+            if is_flag(s, schema) and bool(((ones >= 0) & (ones <= found)).all()):
+                ones = ones.astype(np.int64)
+                found = np.stack([found - ones, ones], axis=-1)
+                shown = ((), (len(axes),))
+                having = totals.get(Contributors(_ones(s)))
+                flags = None if having is None else list(chain(*((-1, n) for n in having)))
+                sites = {(): flags, (len(axes),): sites[()]}
+                axes.append(Axis(s.column, _FLAGS))
+            else:
+                axes.append(Axis(s.column, (_any,)))
+        shape = [len(axis.parts) for axis in axes]
+        asked = {
+            over: np.array(n).reshape([1 if i in over else size for i, size in enumerate(shape)])
+            for over, n in sites.items()
+            if n is not None
+        }
+        return Counts(tuple(axes), found.reshape(shape), asked, shown)
+
+    def _levels(self, column: str) -> Axis:
+        return Axis(column, tuple(_Level(v) for v in self._schema.levels(column)))
+
+    def _divide(self) -> None:
+        """Find the classes of each column, and which of them each part has."""
+        parts: dict[str, dict[Chosen, None]] = {}
+        for axis in chain.from_iterable(t.axes for t in self.tables.values()):
+            parts.setdefault(axis.column, {}).update(dict.fromkeys(axis.parts))
+        for column, chosen in parts.items():
+            chosen[_any] = None
+            # Values that all parts treat alike are one class.
+            alike: dict[tuple[bool, ...], int] = {}
+            members: dict[Chosen, set[int]] = {part: set() for part in chosen}
+            for value in [*self._values(chosen), *([_ABSENT] if self._drop else [])]:
+                kind = tuple(value is not _ABSENT and part(value) for part in chosen)
+                place = alike.setdefault(kind, len(alike))
+                for part, inside in zip(chosen, kind, strict=True):
+                    if inside:
+                        members[part].add(place)
+            self.classes[column] = len(alike)
+            self._parts[column] = {part: frozenset(m) for part, m in members.items()}
+
+    def _values(self, parts: Mapping[Chosen, None]) -> list[Any]:
+        """Return values of which every part has all or none that are like one of them."""
+        levels = [part.level for part in parts if isinstance(part, _Level)]
+        if levels:
+            return levels
+        if any(part in _FLAGS for part in parts):
+            return [0, 1]
+        edges = sorted(
+            {e for part in parts if isinstance(part, _Bin) for e in (part.low, part.high)}
+        )
+        values: list[float] = []
+        for low, high in zip([-math.inf, *edges], [*edges, math.inf], strict=True):
+            finite = math.isfinite(low) and math.isfinite(high)
+            values += [low, low / 2 + high / 2 if finite else low]
+        return [*values, math.inf] if values else [0]
+
+    def _cell(self, axes: Sequence[Axis], index: tuple[int | None, ...]) -> Cell | None:
+        where: dict[str, frozenset[int]] = {}
+        for axis, place in zip(axes, index, strict=True):
+            chosen = self._parts[axis.column][_any if place is None else axis.parts[place]]
+            where[axis.column] = where.get(axis.column, chosen) & chosen
+        if not all(where.values()):
+            return None
+        return cell(where, self.classes)
+
+    def counted(self) -> list[Counted]:
+        """Return every count that a result shows, or that is a margin of such counts."""
+        found: dict[Cell, Counted] = {}
+        for table in self.tables.values():
+            places = range(len(table.axes))
+            for size in range(len(table.axes) + 1):
+                for summed in combinations(places, size):
+                    counts = table.counts.sum(axis=summed, keepdims=True)
+                    sites = table.sites.get(summed)
+                    for index in np.ndindex(*counts.shape):
+                        where = tuple(None if a in summed else i for a, i in enumerate(index))
+                        one = self._cell(table.axes, where)
+                        if one is not None:
+                            n = -1 if sites is None else int(sites[index])
+                            shown = summed in table.shown
+                            here = Counted(one, int(counts[index]), shown, n if n >= 0 else None)
+                            _note(found, here)
+        return list(found.values())
+
+    @property
+    def differences(self) -> int:
+        """How many cells the questions tell apart, if there are several questions."""
+        tables = self._combined() if len(self.tables) > 1 else ()
+        return sum(math.prod(self.classes[c] for c in columns) for columns in tables)
+
+    def _combined(self) -> list[tuple[str, ...]]:
+        tables = self.tables.values()
+        return list(dict.fromkeys(tuple(sorted({a.column for a in t.axes})) for t in tables))
+
+    def finest(self, counted: Sequence[Counted]) -> list[Cell]:
+        """Return cells that nobody asked for, and that differences of results may give away.
+
+        They are what each table would tell apart with all classes that other questions make.
+        """
+        if len(self.tables) < 2:
+            return []
+        found: dict[Cell, None] = {}
+        have = {c.cell for c in counted}
+        for columns in self._combined():
+            for index in product(*(range(self.classes[c]) for c in columns)):
+                where = {c: frozenset([i]) for c, i in zip(columns, index, strict=True)}
+                found[cell(where, self.classes)] = None
+        return [c for c in found if c not in have]
+
+
+def _note(found: dict[Cell, Counted], new: Counted) -> None:
+    """Note a count; of two of one cell, what is known of both."""
+    old = found.get(new.cell, new)
+    sites = new.sites if old.sites is None else old.sites
+    found[new.cell] = Counted(new.cell, new.count, old.shown or new.shown, sites)
+
+
+def _any(value: Any) -> bool:  # noqa: ARG001
+    return True
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    level: Any
+
+    def __call__(self, value: Any) -> bool:
+        return type(value) is type(self.level) and bool(value == self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bin:
+    """Values from `low` to `high`; which of the two belong to it."""
+
+    low: float
+    high: float
+    closed: tuple[bool, bool]
+
+    def __call__(self, value: Any) -> bool:
+        number = _number(value)
+        if number is None:
+            return False
+        above = number > self.low or (self.closed[0] and number == self.low)
+        return above and (number < self.high or (self.closed[1] and number == self.high))
+
+
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    value: int
+
+    def __call__(self, value: Any) -> bool:
+        return _number(value) == self.value
+
+
+_FLAGS = (_Flag(0), _Flag(1))
+
+
+def _bin_parts(edges: Sequence[float]) -> tuple[Chosen, ...]:
+    last = len(edges) - 2
+    bins = [_Bin(a, b, (True, i == last)) for i, (a, b) in enumerate(pairwise(edges))]
+    below = _Bin(-math.inf, edges[0], (True, False))
+    above = _Bin(edges[-1], math.inf, (False, True))
+    return (*bins, below, above)

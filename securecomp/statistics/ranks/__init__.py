@@ -1,0 +1,1 @@
+"""Medians, quantiles, the largest site and hidden scores, computed on shares."""

@@ -1,0 +1,302 @@
+"""Median, quantiles, smallest and largest value over all sites: exact, by a binary search.
+
+The result is the smallest grid value v for which enough rows are at most v. It is found bit by bit,
+from the highest: in each step the rows below a candidate are counted.
+
+By shares, rows, candidates and counts stay shared: nothing is opened but the result, and whether a
+group has any row. By counts, each step's candidate and count are known: they are sums, so that any
+protocol will do, and a reader can see the distribution narrowing towards the result.
+
+Sources: Aggarwal, Mishra, Pinkas, EUROCRYPT 2004 (the k-th ranked element by binary search).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from securecomp.core.fixedpoint import is_number, shown
+from securecomp.errors import ParameterError, RangeError
+from securecomp.mpc import SharedArray, concatenate
+from securecomp.show.exhibit import Grid
+from securecomp.statistics.adder import Block
+from securecomp.statistics.analysis import Analysis
+from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.measures import cell_names, group_codes, kept_rows
+from securecomp.statistics.ranks.share_engines import Engine, check_engine, computation, padded_rows
+from securecomp.statistics.results import Run, show
+from securecomp.statistics.schema import MAX_ROWS
+from securecomp.statistics.site_table import Level, Table, check_column
+
+Method = Literal["shares", "counts"]
+_MAX_BITS = 58  # so that a difference of two values fits the field
+_MAX_DENOMINATOR = 10**6
+_BLOCK = 1 << 18  # comparisons at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The smallest v with times * (rows at most v) >= of * (rows) + more."""
+
+    of: int
+    times: int
+    more: int = 0
+
+
+SMALLEST = Rank(0, 1, 1)
+MIDDLE = (Rank(1, 2), Rank(1, 2, 1))
+"""Of an even number of rows the middle two, of an odd one the same twice."""
+
+
+def rank(q: float) -> Rank:
+    """Return the rank of a quantile: the element of rank ceil(q n), of 0 the smallest.
+
+    A float stands for the decimal that it is printed as.
+
+    Raises:
+        ParameterError: Not a number from 0 to 1 with at most six digits.
+    """
+    if not is_number(q) or not 0 <= q <= 1:
+        raise ParameterError(f"a quantile is a number from 0 to 1, not {q!r}")
+    exact = Fraction(str(float(q)))
+    if exact.denominator > _MAX_DENOMINATOR:
+        raise ParameterError(f"a quantile has at most six decimals, not {q!r}")
+    return Rank(exact.numerator, exact.denominator) if exact else SMALLEST
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks(Analysis):
+    """Values of some ranks, of all rows or of each group.
+
+    Attributes:
+        column: What was asked about.
+        by: The column of the groups, or None.
+        names: Name of each value: "median", "minimum", "0.25" ...
+        groups: The groups' levels; one None if there are no groups.
+        values: For each group its values; None for a group without rows.
+        method: How it was computed: what was opened differs.
+        run: Protocol and cost.
+    """
+
+    column: str
+    by: str | None
+    names: tuple[str, ...]
+    groups: tuple[Level | None, ...]
+    values: tuple[tuple[float | int | None, ...], ...]
+    method: Method
+    run: Run
+
+    @property
+    def value(self) -> Any:
+        """The bare value: a number; a dict by name if several; a dict by group if grouped."""
+        each = [v[0] if len(v) == 1 else dict(zip(self.names, v, strict=True)) for v in self.values]
+        if self.by is None:
+            return each[0]
+        groups = [group for group in self.groups if group is not None]
+        return dict(zip(groups, each, strict=True))
+
+    @property
+    def title(self) -> str:
+        """The question in words."""
+        by = "" if self.by is None else f", by {self.by}"
+        return f"{', '.join(self.names)} of {self.column}{by}"
+
+    def grids(self) -> list[Grid]:
+        """Return one row for each group."""
+        header = (self.by or "column", *self.names)
+        rows = tuple(
+            (self.column if group is None else str(group), *map(show, values))
+            for group, values in zip(self.groups, self.values, strict=True)
+        )
+        return [Grid("", header, rows)]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the values, one object for each group."""
+        rows: list[dict[str, Any]] = []
+        for group, values in zip(self.groups, self.values, strict=True):
+            head = {} if self.by is None else {"group": group}
+            rows.append({**head, **dict(zip(self.names, values, strict=True))})
+        return {"column": self.column, "by": self.by, "method": self.method, "values": rows}
+
+    def remarks(self) -> list[str]:
+        """Return what was opened on the way."""
+        if self.method == "shares":
+            return ["nothing was opened but these values, and which groups have no rows"]
+        return [
+            "the counts of rows below each candidate are known to who receives the result; "
+            'method="shares" opens the result only'
+        ]
+
+
+def find(
+    ask: Inquiry,
+    column: str,
+    by: str | None,
+    ranks: Mapping[str, tuple[Rank, ...]],
+    method: Method,
+    engine: Engine,
+) -> Ranks:
+    """Find values by their ranks.
+
+    Args:
+        ask: The inquiry.
+        column: A numeric column.
+        by: A categorical column, or None.
+        ranks: Name to the rank of a value, or to the two whose mean it is.
+        method: "shares" or "counts".
+        engine: Who computes on shares.
+
+    Raises:
+        ParameterError: No such method, or column.
+        RangeError: A value is missing, or the column's grid is too fine for its bound.
+    """
+    if method not in get_args(Method):
+        raise ParameterError(f'method is "shares" or "counts", not {method!r}')
+    check_engine(engine)
+    check_column("column", column)
+    if by is not None:
+        check_column("by", by)
+    search = _Search(ask, column, by, list(ranks.values()))
+    twice = search.by_shares(engine) if method == "shares" else search.by_counts()
+    grid = ask.schema.grid(column)
+
+    def value(number: int | None, several: tuple[Rank, ...]) -> float | int | None:
+        if number is None:
+            return None
+        if len(several) == 1:
+            return grid.decode(number // 2)
+        return float(Fraction(number, 2 * grid.scale))
+
+    values = tuple(
+        tuple(value(n, several) for n, several in zip(line, ranks.values(), strict=True))
+        for line in twice
+    )
+    groups: tuple[Level | None, ...] = (None,) if by is None else ask.schema.levels(by)
+    return Ranks(column, by, tuple(ranks), groups, values, method, ask.done())
+
+
+class _Search:
+    """A search for several ranks in several groups at once.
+
+    Both ways return for each group twice each value, or the sum of two ranks; None without rows.
+    """
+
+    def __init__(
+        self, ask: Inquiry, column: str, by: str | None, values: Sequence[tuple[Rank, ...]]
+    ) -> None:
+        self.ask = ask
+        self.column = column
+        self.ranks = ranks = [rank for several in values for rank in several]
+        # Which ranks make a value, and how often.
+        self.weights = np.zeros((len(ranks), len(values)), np.int64)
+        place = 0
+        for which, several in enumerate(values):
+            self.weights[place : place + len(several), which] = 2 // len(several)
+            place += len(several)
+        self.limit = ask.schema.grid(column).limit
+        self.bits = (2 * self.limit).bit_length()
+        if self.bits > _MAX_BITS:
+            raise RangeError(
+                f"column {column!r}: its grid has more than 2^{_MAX_BITS} values; declare a "
+                "smaller bound, or fewer decimals or bits"
+            )
+        self.cells = cell_names(ask.schema, () if by is None else (by,))
+        # All sites read, and refuse what is wrong, before any of them sends.
+        self.rows = {table.site: self._rows(table, by) for table in ask.tables}
+        self._of, self._times, self._more = (
+            np.array([getattr(rank, part) for rank in ranks]) for part in ("of", "times", "more")
+        )
+
+    def _rows(self, table: Table, by: str | None) -> list[npt.NDArray[np.int64]]:
+        """Return one site's rows, for each group: how far above the least value of the grid."""
+        ask, groups = self.ask, () if by is None else (by,)
+        keep = kept_rows(table, (self.column,), groups, ask.missing)
+        codes, cells = group_codes(table, ask.schema, groups)
+        values = table.numbers(self.column).values
+        grid = ask.schema.grid(self.column)
+        integers = grid.encode(values, table.where(self.column), "row")[keep] + self.limit
+        return [integers[codes[keep] == cell] for cell in range(cells)]
+
+    def by_counts(self) -> list[list[int | None]]:
+        """Search on opened counts: one sum for each bit."""
+        label, grid = f"rows with {self.column}", self.ask.schema.grid(self.column)
+        ordered = {site: [np.sort(r) for r in groups] for site, groups in self.rows.items()}
+        totals = self._sum(
+            [f"{label} {cell}".strip() for cell in self.cells],
+            {site: [rows.size for rows in groups] for site, groups in ordered.items()},
+        )
+        enough = [[n * rank.of + rank.more for rank in self.ranks] for n in totals]
+        found = np.zeros((len(self.cells), len(self.ranks)), np.int64)
+        for bit in reversed(range(self.bits)):
+            candidates = found + (1 << bit)
+            labels = [
+                f"{label} below {shown(grid.decode(int(candidate) - self.limit))} {cell}".strip()
+                for cell, line in zip(self.cells, candidates, strict=True)
+                for candidate in line
+            ]
+            parts = {
+                site: [
+                    int(n)
+                    for rows, line in zip(groups, candidates, strict=True)
+                    for n in np.searchsorted(rows, line)
+                ]
+                for site, groups in ordered.items()
+            }
+            below = np.array(self._sum(labels, parts)).reshape(found.shape)
+            found += (below * self._times < np.array(enough)).astype(np.int64) << bit
+        twice = (found - self.limit) @ self.weights
+        return [
+            [int(v) if n else None for v in line] for n, line in zip(totals, twice, strict=True)
+        ]
+
+    def _sum(self, labels: list[str], parts: dict[str, list[int]]) -> list[int]:
+        (totals,) = self.ask.adder.add(Block(labels, MAX_ROWS, parts))
+        return list(totals)
+
+    def by_shares(self, engine: Engine) -> list[list[int | None]]:
+        """Search on shares: two comparisons, one after the other, for each bit."""
+        sites, groups = self.ask.sites, len(self.cells)
+        most = padded_rows(self.ask, groups)
+        beyond = 1 << self.bits  # what fills up is below no candidate
+        filled = {}
+        for site in sites:
+            filled[site] = np.full((groups, most), beyond, np.int64)
+            for line, rows in zip(filled[site], self.rows[site], strict=True):
+                line[: rows.size] = rows
+        run = computation(self.ask, engine)
+        parts, numbers = [], []
+        for site in sites:
+            parts.append(run.share(site, filled[site].reshape(-1), bound=beyond))
+            counts = np.array([rows.size for rows in self.rows[site]])
+            numbers.append(run.share(site, counts, bound=most))
+        total = sum(numbers[1:], numbers[0])[:, None]
+        enough = total * self._of + self._more
+        # All rows of a group beside each other.
+        places = np.arange(len(sites) * groups * most).reshape(len(sites), groups, most)
+        table = concatenate(parts)[places.transpose(1, 0, 2).reshape(groups, -1)]
+        found: SharedArray = total * np.zeros(len(self.ranks), np.int64)
+        for bit in reversed(range(self.bits)):
+            candidates = (found + (1 << bit)).within(beyond)
+            below = _below(table, candidates) * self._times
+            found = found + (below < enough) * (1 << bit)
+        # The mean of the middle two is made before it is opened: neither of them is.
+        opened = ((found.within(beyond) - self.limit) @ self.weights).reveal(to=sites)
+        empty = (total[:, 0] == 0).reveal(to=sites)
+        return [
+            [None if none else int(v) for v in line]
+            for none, line in zip(empty, opened, strict=True)
+        ]
+
+
+def _below(rows: SharedArray, candidates: SharedArray) -> SharedArray:
+    """Count each group's rows below each of its candidates."""
+    groups, targets = candidates.shape
+    width = max(1, _BLOCK // (groups * targets))
+    counts = [
+        (rows[:, None, start : start + width] < candidates[:, :, None]).sum(2)
+        for start in range(0, rows.shape[1], width)
+    ]
+    return sum(counts[1:], counts[0])

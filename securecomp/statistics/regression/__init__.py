@@ -1,0 +1,1 @@
+"""Generalised linear models: formulas, designs, fitting and their results."""

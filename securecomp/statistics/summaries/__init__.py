@@ -1,0 +1,1 @@
+"""Counts, sums, means, variances, histograms and cross tables, exact or with noise."""

@@ -1,0 +1,1 @@
+"""Survival analysis: Kaplan-Meier curves, log-rank tests and Cox regression."""
