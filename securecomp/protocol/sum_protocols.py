@@ -59,12 +59,17 @@ def protocol(name: str, **options: Any) -> SumProtocol:
     """
     if name not in _HOMES:
         raise ParameterError(f"there is no protocol {name!r}; choose from: {', '.join(PROTOCOLS)}")
-    module, title = _HOMES[name]
-    cls = getattr(import_module(module), title)
     given = {option: value for option, value in options.items() if value is not None}
     for option in given:
-        if option not in cls.OPTIONS:
-            taken = " and ".join(cls.OPTIONS) or "no option"
-            raise ParameterError(f"{name} takes {taken}, not {option}; leave {option} out")
-    made: SumProtocol = cls(**given)
+        if option not in _load(name).OPTIONS:
+            takers = (
+                " or ".join(n for n in PROTOCOLS if option in _load(n).OPTIONS) or "no protocol"
+            )
+            raise ParameterError(f"{option} is for {takers}, not for {name}; leave it out")
+    made: SumProtocol = _load(name)(**given)
     return made
+
+
+def _load(name: str) -> Any:
+    module, title = _HOMES[name]
+    return getattr(import_module(module), title)

@@ -151,7 +151,7 @@ def test_the_sites():
 def test_a_terminal_shows_that_work_is_going_on(monkeypatch, run):
     from contextlib import contextmanager
 
-    from securecomp.cli import main
+    from securecomp.cli.main import main
     from securecomp.protocol.local_carrier import LocalCarrier
 
     shown, while_shown = [], []

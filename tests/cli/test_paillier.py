@@ -446,7 +446,7 @@ class TestEncrypt:
         write("in.csv", f"x\n{cell}\n")
         command = (
             "import resource; resource.setrlimit(resource.RLIMIT_CPU, (10, 10)); "
-            "from securecomp.cli import main; main()"
+            "from securecomp.cli.main import main; main()"
         )
         options = ["paillier", "encrypt", "c.pub", "in.csv", "--bound", bound, "-o", "x.enc"]
         done = subprocess.run(  # noqa: S603

@@ -62,7 +62,7 @@ def test_the_commands_of_this_file_are_there():
 
 def test_help_loads_nothing_heavy():
     code = (
-        "import sys; from securecomp.cli import main\n"
+        "import sys; from securecomp.cli.main import main\n"
         f"for command in {HELPS!r}:\n"
         "    main([*command, '--help'], standalone_mode=False)\n"
         f"main(['--version'], standalone_mode=False); print(); {LOADED}"
@@ -72,7 +72,7 @@ def test_help_loads_nothing_heavy():
 
 def test_a_usage_error_loads_nothing_heavy():
     code = (
-        "from securecomp.cli import main\n"
+        "from securecomp.cli.main import main\n"
         "try: main(['stats', 'a.csv', '--histogram', 'x'])\n"
         f"except SystemExit as e: print(e.code); {LOADED}"
     )

@@ -369,7 +369,7 @@ class TestArithmetic:
 
         for name in ("powmod", "invert"):
             monkeypatch.setattr(vectors, name, never)
-        monkeypatch.setattr(vectors.fixedbase, "multi_power", never)
+        monkeypatch.setattr(vectors.fixed_base, "multi_power", never)
         for factor in (5, -5, 10**4000):
             with pytest.raises(RangeError):
                 one * factor

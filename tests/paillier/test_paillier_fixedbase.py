@@ -131,7 +131,7 @@ class TestWindows:
             wanted.append(powers)
             return shared(base, modulus, bits, powers, memory)
 
-        monkeypatch.setattr(vectors.fixedbase, "shared_table", spy)
+        monkeypatch.setattr(vectors.fixed_base, "shared_table", spy)
         vector = encrypt(public, range(2000), bound=2000)
         assert set(wanted) == {len(vector.ciphertexts)}
         assert len(wanted) > 1

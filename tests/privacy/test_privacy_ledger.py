@@ -195,7 +195,7 @@ def test_any_order_of_things(tmp_path_factory, data):
 SPENDER = """
 import sys
 from securecomp.errors import BudgetError
-from securecomp.privacy.amounts import Cost
+from securecomp.privacy.privacy_amounts import Cost
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
 ledger = Ledger(sys.argv[1])
@@ -225,7 +225,7 @@ def test_processes_at_once(ledger, path):
 
 KILLED = """
 import os, signal, sys
-from securecomp.privacy.amounts import Cost
+from securecomp.privacy.privacy_amounts import Cost
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
 with Ledger(sys.argv[1]).spending("q", Cost.of(0.3), Neighbours()):
@@ -234,7 +234,7 @@ with Ledger(sys.argv[1]).spending("q", Cost.of(0.3), Neighbours()):
 
 KILLED_IN_WRITING = """
 import os, signal, sys
-from securecomp.privacy.amounts import Cost
+from securecomp.privacy.privacy_amounts import Cost
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
 ledger = Ledger(sys.argv[1])

@@ -233,7 +233,7 @@ def test_a_full_disk(ledger, path, monkeypatch):
 LIMITED = """
 import resource, sys
 from securecomp.errors import LocalProtocolError
-from securecomp.privacy.amounts import Cost
+from securecomp.privacy.privacy_amounts import Cost
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
 ledger = Ledger(sys.argv[1])

@@ -156,7 +156,7 @@ def test_one_of_many_at_once_gets_the_mark(tmp_path):
 def test_a_killed_process_leaves_its_mark(tmp_path):
     script = """
         import os, signal, sys
-        from securecomp.journal import FileJournal
+        from securecomp.protocol.journal import FileJournal
         FileJournal(sys.argv[1]).spend("mark")
         os.kill(os.getpid(), signal.SIGKILL)
     """

@@ -279,10 +279,10 @@ SCRIPT = """
     import os, signal, sys
     from pathlib import Path
     import msgspec
-    from securecomp.identity import Identity
-    from securecomp.journal import FileJournal
+    from securecomp.protocol.identity import Identity
+    from securecomp.protocol.journal import FileJournal
     from securecomp.secagg import Client
-    from securecomp.session import Session
+    from securecomp.protocol.session import Session
 
     folder, step = Path(sys.argv[1]), sys.argv[2]
 

@@ -1,6 +1,6 @@
 """Membership inference: can anybody tell whose rows a model was trained on?
 
-    from securecomp.audit.claims import Claim
+    from securecomp.audit.membership.claims import Claim
     from securecomp.audit.membership import membership
 
     found = membership(model, (x_train, y_train), (x_test, y_test))
