@@ -13,7 +13,7 @@ import numpy as np
 
 from securecomp.audit.membership.claims import Claim
 from securecomp.audit.membership.membership_audit import membership
-from securecomp.audit.membership.membership_report import Audit
+from securecomp.audit.membership.membership_report import MembershipReport
 from securecomp.audit.membership.strength import Strength
 from securecomp.show.figures import svg
 
@@ -45,7 +45,7 @@ def estimator(epsilon: float | None) -> Any:
     return DPLogisticRegression(epsilon=epsilon, delta=DELTA, **terms)
 
 
-def audited(epsilon: float | None, seed: int = 0) -> Audit:
+def audited(epsilon: float | None, seed: int = 0) -> MembershipReport:
     """Train a model and attack it.
 
     Raises:

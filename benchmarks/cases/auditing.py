@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from securecomp.audit.membership.attacks import LikelihoodRatio
 from securecomp.audit.membership.membership_audit import from_scores, membership
-from securecomp.audit.membership.membership_report import Audit
+from securecomp.audit.membership.membership_report import MembershipReport
 from securecomp.overhead.job import Case, Job, WrongResultError
 
 MEMBERS = (1_000, 10_000, 100_000)
@@ -17,7 +17,7 @@ SHADOWS = 64
 _FEATURES = 10
 
 
-def _agree(expected: float, found: Audit) -> float:
+def _agree(expected: float, found: MembershipReport) -> float:
     error = abs(found.area.value - expected)
     if error > 1e-9:
         raise WrongResultError(f"an area of {found.area.value:.6f} instead of {expected:.6f}")
@@ -35,7 +35,7 @@ def rates(members: int) -> Job:
         roc_curve(truth, scores)
         return float(roc_auc_score(truth, scores))
 
-    def fully(_: Any) -> Audit:
+    def fully(_: Any) -> MembershipReport:
         found = from_scores(inside, outside, attack="scores")
         found.to_json()
         return found
@@ -64,11 +64,11 @@ def ratios(members: int, shadows: int) -> Job:
             clone(estimator).fit(x[half], y[half]).predict_proba(x)
         return 0.5
 
-    def attacked(_: Any) -> Audit:
+    def attacked(_: Any) -> MembershipReport:
         attack = LikelihoodRatio(estimator, shadows=shadows)
         return membership(model, *parts, attack=attack, alike="keep")
 
-    def check(_: float, found: Audit) -> float:
+    def check(_: float, found: MembershipReport) -> float:
         area = found.roc.area(1 - 1e-6)  # so many rows of so few features leak next to nothing
         if not area.low - 0.1 <= 0.5 <= area.high:
             raise WrongResultError(f"an area of {area.value:.3f} for a model that hardly overfits")

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks import aes
 from securecomp.overhead.inference import FEATURES, Parties, whole
-from securecomp.overhead.job import Case, Cost, Job, Target
+from securecomp.overhead.job import Case, Job, Target, Traffic
 
 BATCH = 4096
 
@@ -48,7 +48,7 @@ def alone(name: str, rows: int) -> Job:
     return p.job(
         work,
         read,
-        lambda _: Cost(sent, sent + received, 1 + (received > 0), 1 + (received > 0)),
+        lambda _: Traffic(sent, sent + received, 1 + (received > 0), 1 + (received > 0)),
         floors=aes.floors(
             {"encrypt": 2, "predict": 1, "decrypt": 0}[name],
             8 * p.client.offer.plan.sizes(rows)[0],
@@ -74,7 +74,9 @@ def twice(name: str, rows: int) -> Job:
 
     p = Parties.make(rows)
     wide = Parties(p.client, p.server, p.model, np.tile(p.rows, (2 * _TOGETHER, 1)))
-    job = wide.job(lambda: ask("work"), lambda _: np.zeros(0), lambda _: Cost(0, 0, 0, 0), cores=2)
+    job = wide.job(
+        lambda: ask("work"), lambda _: np.zeros(0), lambda _: Traffic(0, 0, 0, 0), cores=2
+    )
     return replace(job, check=lambda _, __: max(ask("check")), cost=None)
 
 
@@ -98,7 +100,7 @@ def scoring(rows: int, degree: int) -> Job:
     return p.job(
         lambda: p.server.predict(request),
         lambda answer: p.read(request, answer),
-        lambda answer: Cost(len(request), len(request) + len(answer), 2, 2),
+        lambda answer: Traffic(len(request), len(request) + len(answer), 2, 2),
         degree=degree,
     )
 

@@ -1,7 +1,7 @@
 """Computing on shares: products, exact truncation, matrix products, comparisons."""
 
 from securecomp.overhead.job import Case, Target
-from securecomp.overhead.shares import OPERATIONS, OTHERS, TWO, Setting, job
+from securecomp.overhead.shares import OPERATIONS, OTHERS, TWO, ComputingParties, job
 
 PRODUCTS = 1_000_000
 SIDE = 500
@@ -21,7 +21,7 @@ _SIZES = {  # reported, and of a quick run
 _MATMUL = Target("at most 80x of numpy's product", 80)
 
 
-def case(name: str, setting: Setting) -> Case:
+def case(name: str, setting: ComputingParties) -> Case:
     operation = OPERATIONS[name]
     size, quick = _SIZES[name]
     return Case(

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 
 from securecomp.federated.checkpoints import begin
-from securecomp.federated.config import Terms
-from securecomp.federated.local_update import Rows
+from securecomp.federated.config import TrainingTerms
+from securecomp.federated.local_update import ScaledRows
 from securecomp.federated.losses import Loss
-from securecomp.federated.plaintext_sum import InTheClear
+from securecomp.federated.plaintext_sum import PlaintextSum
 from securecomp.federated.trainer import Model, Trainer
-from securecomp.overhead.job import Case, Cost, Job, WrongResultError
+from securecomp.overhead.job import Case, Job, Traffic, WrongResultError
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol.local_carrier import LocalCarrier
@@ -20,7 +20,7 @@ ROWS, COLUMNS = 50, 20
 _NAMES = (*(f"x{i}" for i in range(COLUMNS)), "Intercept")
 
 
-def _rows(sites: int) -> dict[str, Rows]:
+def _rows(sites: int) -> dict[str, ScaledRows]:
     draw = np.random.default_rng(7)
     effects = draw.normal(0, 0.5, COLUMNS)
     found = {}
@@ -28,7 +28,7 @@ def _rows(sites: int) -> dict[str, Rows]:
         values = draw.normal(0, 1, (ROWS, COLUMNS))
         ill = draw.random(ROWS) < 1 / (1 + np.exp(-values @ effects))
         features = np.column_stack([values, np.ones(ROWS)])
-        found[f"hospital {i}"] = Rows(features, ill[:, None].astype(np.float64))
+        found[f"hospital {i}"] = ScaledRows(features, ill[:, None].astype(np.float64))
     return found
 
 
@@ -37,7 +37,7 @@ def averaged(protocol: str) -> Callable[[int], Job]:
 
     def build(sites: int) -> Job:
         rows = _rows(sites)
-        terms = Terms(rounds=1, batch_size=10, max_rows=1 << 12)
+        terms = TrainingTerms(rounds=1, batch_size=10, max_rows=1 << 12)
         model = Model(Loss("sigmoid"), _NAMES, 1, True)
         # The seed of the batches is public, and the same for both sides.
         start = begin(len(_NAMES), COLUMNS, lambda size: bytes(size))
@@ -65,11 +65,11 @@ def averaged(protocol: str) -> Callable[[int], Job]:
 
         return Job(
             sizes={"sites": sites, "rows": sites * ROWS, "columns": COLUMNS},
-            plain=lambda: run(InTheClear(), clear),
+            plain=lambda: run(PlaintextSum(), clear),
             secure=lambda ready: run(*ready),
             check=check,
             setup=setup,
-            cost=lambda ready, _: Cost.of(ready[1].transcript, rows),
+            cost=lambda ready, _: Traffic.of(ready[1].transcript, rows),
             note=(
                 "One round: an epoch in batches of 10 at every site, one sum, and the total to "
                 "every site. Plaintext: the same in the clear. Long-term keys are drawn before; "

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.audit.reconstruction.canaries import CanaryLeak, Space, canary_exposure
+from securecomp.audit.reconstruction.canaries import CanaryLeak, CanarySpace, canary_exposure
 from securecomp.audit.reconstruction.gradient_matching import MatchingLeak, gradient_matching
 from securecomp.audit.reconstruction.two_layer_net import Network
 from securecomp.overhead.job import Case, Job, WrongResultError
@@ -38,7 +38,7 @@ def matching(rows: int) -> Job:
 
 def ranking(places: int) -> Job:
     """Rank all secrets of so many digits under scores that take no time."""
-    space = Space("{}", length=places)
+    space = CanarySpace("{}", length=places)
     scores = np.random.default_rng(0).normal(size=space.size)
     secrets = [f"{i:0{places}}" for i in range(8)]
 

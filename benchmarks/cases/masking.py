@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks import aes
 from securecomp import secagg
-from securecomp.overhead.job import Case, Cost, Job, Target, WrongResultError
+from securecomp.overhead.job import Case, Job, Target, Traffic, WrongResultError
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import Client, Parameters, Server
@@ -125,9 +125,9 @@ def job(
             raise WrongResultError("the total is not that of the survivors")
         return 0.0
 
-    def cost(_: Any, done: Aggregation) -> Cost:
+    def cost(_: Any, done: Aggregation) -> Traffic:
         each = sum(done.sent.values())
-        return Cost(each, each * clients, 7, done.messages)
+        return Traffic(each, each * clients, 7, done.messages)
 
     degree = cohort.parameters.degree
     return Job(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.overhead.job import Case, Cost, Job, WrongResultError
+from securecomp.overhead.job import Case, Job, Traffic, WrongResultError
 from securecomp.paillier import EncryptedVector, PrivateKey, decrypt, encrypt
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.protocol.local_carrier import LocalCarrier
@@ -44,11 +44,11 @@ def _job(bits: int, elements: int, secure: Callable[[], Any], check: Callable[[A
             raise WrongResultError("the values are not those that numpy has")
         return 0.0
 
-    def cost(_: Any, result: Any) -> Cost:
+    def cost(_: Any, result: Any) -> Traffic:
         size = 0
         if isinstance(result, EncryptedVector):
             size = len(result.ciphertexts) * result.key.ciphertext_bytes
-        return Cost(size, size, 1, 1)
+        return Traffic(size, size, 1, 1)
 
     return Job(
         sizes={"bits": bits, "elements": elements},
@@ -105,7 +105,7 @@ def aggregating(hospitals: int) -> Job:
         plain=lambda: np.add.reduce(rows, axis=0, out=out),
         secure=secure,
         check=check,
-        cost=lambda _, __: Cost.of(carrier.transcript),
+        cost=lambda _, __: Traffic.of(carrier.transcript),
         note="All roles, the contributors' encryption included.",
     )
 

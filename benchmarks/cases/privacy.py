@@ -8,8 +8,8 @@ import numpy as np
 
 from securecomp.overhead.job import Case, Job, Target, WrongResultError
 from securecomp.privacy import samplers
-from securecomp.privacy.distributed import KINDS, Kind, Plan, plan
-from securecomp.privacy.noise_distributions import Change
+from securecomp.privacy.distributed import KINDS, Kind, NoisePlan, plan
+from securecomp.privacy.noise_distributions import UnitChange
 from securecomp.protocol.secure_sum import secure_sum
 
 DRAWS = 1_000_000
@@ -61,8 +61,8 @@ def draws(name: str, size: int) -> Job:
     )
 
 
-def planned(kind: Kind, sites: int, coordinates: int) -> Plan:
-    return plan(kind, [Change(coordinates, 1, 1.0, one=True)], EPSILON, DELTA, sites)
+def planned(kind: Kind, sites: int, coordinates: int) -> NoisePlan:
+    return plan(kind, [UnitChange(coordinates, 1, 1.0, one=True)], EPSILON, DELTA, sites)
 
 
 def kept(kind: Kind, runs: int) -> Job:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from securecomp import Column, Study
-from securecomp.overhead.job import Case, Cost, Job, WrongResultError
+from securecomp.overhead.job import Case, Job, Traffic, WrongResultError
 from securecomp.protocol.sum_protocols import PROTOCOLS
 
 HOSPITALS = 54
@@ -50,7 +50,7 @@ def _job(sites: dict[str, Any], names: list[str], protocol: str, columns: Any) -
         setup=lambda: Study(sites, protocol=protocol, columns=columns),
         secure=lambda study: study.glm(formula, "logistic"),
         check=check,
-        cost=lambda _, result: Cost.of(result.run.transcript),
+        cost=lambda _, result: Traffic.of(result.run.transcript),
         note=_NOTE,
     )
 

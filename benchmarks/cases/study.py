@@ -3,7 +3,7 @@
 import numpy as np
 
 from securecomp import Study
-from securecomp.overhead.job import Case, Cost, Job, WrongResultError
+from securecomp.overhead.job import Case, Job, Traffic, WrongResultError
 from securecomp.statistics import Count, Mean, Sum, Variance
 
 HOSPITALS = 54
@@ -42,7 +42,7 @@ def medpar(hospitals: int) -> Job:
         setup=lambda: Study(sites),
         secure=lambda study: study.run(questions),
         check=check,
-        cost=lambda _, results: Cost.of(results[0].run.transcript, results[0].run.parties),
+        cost=lambda _, results: Traffic.of(results[0].run.transcript, results[0].run.parties),
         seconds=lambda results: results[0].run.seconds,
         note=(
             "Secure: from data frames to results, keys included, as the study clocks itself "

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from securecomp import Study
-from securecomp.overhead.job import Case, Cost, Job, WrongResultError
+from securecomp.overhead.job import Case, Job, Traffic, WrongResultError
 
 CENTRES = 13
 TOLERANCE = 1e-6
@@ -47,7 +47,7 @@ def job(
         setup=lambda: study,
         secure=secure,
         check=check,
-        cost=lambda _, result: Cost.of(result.run.transcript, result.run.parties),
+        cost=lambda _, result: Traffic.of(result.run.transcript, result.run.parties),
         seconds=lambda result: result.run.seconds,
         note="Secure: from data frames to results, keys included, as the study clocks itself.",
     )

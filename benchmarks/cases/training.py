@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from securecomp.federated.clipping import Rows
+from securecomp.federated.clipping import UnitRows
 from securecomp.federated.dpsgd import Schedule, train
 from securecomp.federated.losses import Loss, one_hot
 from securecomp.federated.poisson import batches
@@ -48,7 +48,7 @@ def steps(problem: Problem, count: int) -> Job:
     targets = one_hot(g.integers(0, problem.classes, problem.rows), problem.classes)
     loss = Loss("sigmoid" if problem.classes == 2 else "softmax")
     expected = problem.rate * problem.rows
-    rows = Rows(table)
+    rows = UnitRows(table)
     chosen = list(batches(problem.rows, problem.rate, count, fixed))
     shape = (targets.shape[1], problem.features)
 

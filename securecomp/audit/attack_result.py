@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from securecomp.audit.bounds import share_high, share_low
 from securecomp.errors import ParameterError
-from securecomp.show.exhibit import Exhibit, Grid
+from securecomp.show.exhibit import Exhibit, TextTable
 
 LEVEL = 0.95
 
@@ -66,7 +66,7 @@ def difference(one: Rate, other: Rate) -> tuple[float, float]:
     return low - most, high - less
 
 
-class Leak(Exhibit):
+class AttackResult(Exhibit):
     """Base of the attacks' results. Subclasses are frozen dataclasses.
 
     Attributes:
@@ -84,6 +84,6 @@ class Leak(Exhibit):
         return {**super().to_json(), "knows": self.knows}
 
 
-def grid(title: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> Grid:
+def grid(title: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> TextTable:
     """Return a table of text."""
-    return Grid(title, tuple(header), tuple(map(tuple, rows)))
+    return TextTable(title, tuple(header), tuple(map(tuple, rows)))

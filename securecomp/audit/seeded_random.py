@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 Order = npt.NDArray[np.intp]
 
 
-class Lots:
+class SeededRandom:
     """Random numbers, one draw after the other, from one seed."""
 
     __slots__ = ("_calls", "_purpose", "_seed")
@@ -26,12 +26,12 @@ class Lots:
         self._seed, self._purpose, self._calls = seed, purpose, 0
 
     @classmethod
-    def fresh(cls, purpose: str, entropy: Entropy) -> "Lots":
+    def fresh(cls, purpose: str, entropy: Entropy) -> "SeededRandom":
         """Return lots from a source of randomness."""
         return cls(entropy(prg.SEED_BYTES), purpose)
 
     @classmethod
-    def of(cls, purpose: str, *arrays: npt.NDArray[np.float64]) -> "Lots":
+    def of(cls, purpose: str, *arrays: npt.NDArray[np.float64]) -> "SeededRandom":
         """Return the lots that belong to these numbers."""
         digest = hashlib.sha256(prg.join(purpose, *(len(array) for array in arrays)))
         for array in arrays:

@@ -5,21 +5,21 @@ from securecomp.ckks.estimator import EncryptedLogisticRegression
 from securecomp.ckks.inference_client import InferenceClient, Predictions
 from securecomp.ckks.inference_server import InferenceServer
 from securecomp.ckks.owner import ModelOwner
-from securecomp.ckks.plan import Plan
+from securecomp.ckks.plan import InferencePlan
 from securecomp.ckks.planner import plan
-from securecomp.ckks.request_log import FileLedger, MemoryLedger
+from securecomp.ckks.request_log import FileRequestLog, MemoryRequestLog
 from securecomp.models import LogisticModel
 
 __all__ = [
     "EncryptedLogisticRegression",
-    "FileLedger",
+    "FileRequestLog",
     "InferenceClient",
+    "InferencePlan",
     "InferenceServer",
     "LogisticModel",
-    "MemoryLedger",
+    "MemoryRequestLog",
     "ModelOwner",
     "Offer",
-    "Plan",
     "Predictions",
     "Registration",
     "plan",

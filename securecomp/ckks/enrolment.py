@@ -6,12 +6,13 @@ phone). Every message is sealed between the two named there and bound to both do
 
 import hashlib
 import struct
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
 from securecomp.ckks.native.encryption import SEED_BYTES
-from securecomp.ckks.native.ring_parameters import Linear
-from securecomp.ckks.plan import Plan
+from securecomp.ckks.native.ring_parameters import LinearParameters
+from securecomp.ckks.plan import InferencePlan
 from securecomp.core import prg
 from securecomp.errors import (
     AuthenticationError,
@@ -28,6 +29,7 @@ _HEAD = struct.Struct(">4sB")
 _MAGIC = b"SCCK"
 _VERSION = 1
 _PURPOSE = "ckks registration"
+Kind = Literal["logits", "sigmoids"]
 _SLACK = 1 << 12  # what a message has beside its residues
 
 
@@ -44,7 +46,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     server: str
     key: bytes
-    plan: Plan
+    plan: InferencePlan
     owner: str = ""
     owner_key: bytes = b""
 
@@ -167,7 +169,7 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
             raise AuthenticationError(f"{found.client}: has the name or key of another party")
         if len(found.secret_id) != 16:
             raise DecodeError(f"{found.client}: the registration's key id has another length")
-        keyed = isinstance(offer.plan.circuit, Linear) and sizes.start > 0
+        keyed = isinstance(offer.plan.circuit, LinearParameters) and sizes.start > 0
         if len(found.seed) != keyed * SEED_BYTES or len(found.public) not in sizes:
             raise DecodeError(f"{found.client}: the registration has no public key of this plan")
         return found
@@ -186,7 +188,7 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
         return f"Registration({self.client!r}, {self.fingerprint})"
 
 
-class Engagement(Conversation):
+class ClientSession(Conversation):
     """One client, one server, one offer: what all messages between them are bound to."""
 
     __slots__ = ("_agreement", "_largest", "id", "keys", "offer", "registration", "round")
@@ -218,3 +220,42 @@ def fingerprint(digest: bytes) -> str:
     """Return the first 96 bits of a digest, in groups that can be read aloud."""
     text = digest.hex()[:24]
     return " ".join(text[i : i + 4] for i in range(0, 24, 4))
+
+
+KEY_FILE_VERSION = 1
+
+
+class _KeyFile(Protocol):
+    @property
+    def format(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def identity(self) -> bytes: ...
+
+
+F = TypeVar("F", bound=_KeyFile)
+
+
+def read_key_file(text: str | bytes, kind: type[F], name: str, owner: str) -> tuple[F, Identity]:
+    """Return a key file's facts and its identity.
+
+    Args:
+        text: The file, JSON.
+        kind: What it is decoded as.
+        name: The format that it must say it is of.
+        owner: Whose key it is, for errors.
+
+    Raises:
+        DecodeError: It is no such file.
+    """
+    try:
+        facts = msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
+        raise DecodeError(f"not a {owner}'s key: {error}") from None
+    if facts.format != name or facts.version != KEY_FILE_VERSION:
+        raise DecodeError(f"not a {name} of version {KEY_FILE_VERSION}")
+    try:
+        return facts, Identity(facts.identity)
+    except KeyMismatchError as error:
+        raise DecodeError(f"not a {owner}'s key: {error}") from None

@@ -11,7 +11,7 @@ from securecomp.ckks import inputs
 from securecomp.ckks.inference_client import InferenceClient, Predictions
 from securecomp.ckks.inference_server import InferenceServer
 from securecomp.ckks.owner import ModelOwner
-from securecomp.ckks.plan import Plan
+from securecomp.ckks.plan import InferencePlan
 from securecomp.ckks.planner import Activation
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
@@ -120,7 +120,7 @@ class EncryptedLogisticRegression:
         if model == "encrypted":
             server.load_model(owner.encrypt(registration))
         self.server_ = server
-        self.plan_: Plan = server.offer.plan
+        self.plan_: InferencePlan = server.offer.plan
         self.traffic_ = Traffic()
         self.classes_ = labels(self.plan_.classes)
         self.n_features_in_ = len(self.plan_.features)

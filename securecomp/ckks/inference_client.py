@@ -1,19 +1,25 @@
 """The client: has the keys, encrypts rows, reads results. Nobody else does."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from securecomp import models
-from securecomp.ckks import inputs, keyfiles
-from securecomp.ckks.circuits import ClientCircuit, Kind
-from securecomp.ckks.enrolment import Engagement, Offer, Registration
+from securecomp.ckks import inputs
+from securecomp.ckks.enrolment import (
+    KEY_FILE_VERSION,
+    ClientSession,
+    Kind,
+    Offer,
+    Registration,
+    read_key_file,
+)
 from securecomp.ckks.inference_messages import REQUEST_BYTES
 from securecomp.ckks.native.logits import LogitClient
-from securecomp.ckks.native.ring_parameters import Linear
+from securecomp.ckks.native.ring_parameters import LinearParameters
 from securecomp.ckks.seal.sigmoid_scores import ScoreClient
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
@@ -31,6 +37,26 @@ from securecomp.protocol.identity import Identity
 from securecomp.protocol.role import Role, State
 
 Floats = npt.NDArray[np.float64]
+
+
+class ClientCircuit(Protocol):
+    """The side with the key. Queries and answers have a `request` and `rows`."""
+
+    QUERY: Any
+    ANSWER: Any
+    kind: Kind
+    secret: bytes
+
+    def public(self) -> tuple[bytes, bytes]:
+        """Return what the server needs of the key: a seed, and the rest."""
+
+    def encrypt(self, array: npt.NDArray[np.float64], request: bytes) -> wire.Bytes:
+        """Return the body of a request for rows that were checked, shape (n, d)."""
+
+    def decrypt(
+        self, answer: Any, payload: memoryview, rows: int, first: int
+    ) -> npt.NDArray[np.float64]:
+        """Return numbers, shape (n, K), not rounded; `first` is the first row's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +190,7 @@ class InferenceClient(Role):
                 raise KeyMismatchError(f"{name}: the registration is another client's")
             if self._registration.secret_id != self._secret_id():
                 raise KeyMismatchError(f"{name}: the registration is of another secret")
-        self._engagement = Engagement(offer, self._registration)
+        self._engagement = ClientSession(offer, self._registration)
         self._pending: dict[bytes, int] = {}
 
     def _secret_id(self) -> bytes:
@@ -172,7 +198,7 @@ class InferenceClient(Role):
         return prg.derive(self._circuit.secret, "ckks key id", self.offer.digest)[:16]
 
     def _make(self, secret: bytes | None, workers: int) -> ClientCircuit:
-        if isinstance(self._plan.circuit, Linear):
+        if isinstance(self._plan.circuit, LinearParameters):
             return LogitClient(self._plan, secret, self._entropy, workers)
         return ScoreClient(self._plan, secret)
 
@@ -280,7 +306,7 @@ class InferenceClient(Role):
             raise LocalProtocolError(f"{self.name}: was aborted, and its keys were dropped")
         facts = KeyFile(
             _FORMAT,
-            keyfiles.VERSION,
+            KEY_FILE_VERSION,
             self.name,
             self._identity.export(),
             self._circuit.secret,
@@ -298,7 +324,7 @@ class InferenceClient(Role):
             KeyMismatchError: Its parts are of different keys.
             AuthenticationError: Its registration was changed.
         """
-        facts, identity = keyfiles.read(text, KeyFile, _FORMAT, "client")
+        facts, identity = read_key_file(text, KeyFile, _FORMAT, "client")
         return cls(
             facts.offer,
             facts.name,

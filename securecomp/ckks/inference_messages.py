@@ -24,7 +24,7 @@ class Query(Message, frozen=True):
     residues: Vector
 
 
-class Answer(Message, frozen=True):
+class EncryptedLogits(Message, frozen=True):
     """Encrypted logits, from the server.
 
     Attributes:
@@ -67,7 +67,7 @@ class Columns(Message, frozen=True):
     batches: list[list[bytes]]
 
 
-class Scores(Message, frozen=True):
+class EncryptedScores(Message, frozen=True):
     """Encrypted probabilities, from the server.
 
     Attributes:

@@ -2,18 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import msgspec
 
-from securecomp.ckks import keyfiles, planner
-from securecomp.ckks.circuits import Account, ServerCircuit
-from securecomp.ckks.enrolment import Engagement, Offer, Registration
+from securecomp.ckks import planner
+from securecomp.ckks.enrolment import (
+    KEY_FILE_VERSION,
+    ClientSession,
+    Offer,
+    Registration,
+    read_key_file,
+)
 from securecomp.ckks.inference_messages import REQUEST_BYTES, EncryptedWeights
 from securecomp.ckks.native.logits import LogitAccount, LogitServer
-from securecomp.ckks.native.ring_parameters import Linear
+from securecomp.ckks.native.ring_parameters import LinearParameters
 from securecomp.ckks.planner import Activation
-from securecomp.ckks.request_log import Ledger, MemoryLedger
+from securecomp.ckks.request_log import MemoryRequestLog, RequestLog
 from securecomp.ckks.seal.sigmoid_scores import ScoreServer
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
@@ -33,6 +38,27 @@ from securecomp.protocol.role import Role, State
 _FORMAT = "securecomp ckks server key"
 
 
+class Account(Protocol):
+    """What answers one client."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a model."""
+
+    def answer(self, query: Any, payload: memoryview) -> wire.Bytes:
+        """Return the body of an answer."""
+
+
+class ServerCircuit(Protocol):
+    """The side with the model."""
+
+    QUERY: Any
+    ANSWER: Any
+
+    def admit(self, registration: Registration) -> Account:
+        """Return what answers a client."""
+
+
 class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A server's secrets, as they are kept."""
 
@@ -49,7 +75,7 @@ class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Client:
     """A registered client, and what answers it."""
 
-    engagement: Engagement
+    engagement: ClientSession
     account: Account
 
 
@@ -82,7 +108,7 @@ class InferenceServer(Role):
         identity: Identity,
         model: LogisticModel | None,
         *,
-        ledger: Ledger | None = None,
+        ledger: RequestLog | None = None,
         workers: int = 1,
         entropy: Entropy = entropy_.system,
     ) -> None:
@@ -106,13 +132,13 @@ class InferenceServer(Role):
         self.offer = offer
         self._plan = offer.plan
         self._identity = identity
-        self._ledger = ledger or MemoryLedger()
+        self._ledger = ledger or MemoryRequestLog()
         self._entropy = entropy
         self._clients: dict[bytes, _Client] = {}
         if (model is None) != (self._plan.model == "encrypted"):
             raise ParameterError("a plain plan needs the model, an encrypted one comes without")
         self._circuit: ServerCircuit
-        if isinstance(self._plan.circuit, Linear):
+        if isinstance(self._plan.circuit, LinearParameters):
             self._circuit = LogitServer(self._plan, model, entropy, workers)
         else:
             self._circuit = ScoreServer(self._plan, model)
@@ -131,7 +157,7 @@ class InferenceServer(Role):
         degree: int = 7,
         domain: float | None = None,
         identity: Identity | None = None,
-        ledger: Ledger | None = None,
+        ledger: RequestLog | None = None,
         workers: int = 1,
         entropy: Entropy = entropy_.system,
     ) -> "InferenceServer":
@@ -168,7 +194,7 @@ class InferenceServer(Role):
                     f"{found.client}: this name or key is registered with another; a client "
                     "that rotates its ciphertexts' key keeps both"
                 )
-        engagement = Engagement(self.offer, found)
+        engagement = ClientSession(self.offer, found)
         if engagement.id not in self._clients:
             self._clients[engagement.id] = _Client(engagement, self._circuit.admit(found))
         return found.client
@@ -294,7 +320,7 @@ class InferenceServer(Role):
         """
         if self.state is State.ABORTED:
             raise LocalProtocolError(f"{self.name}: was aborted, and its keys were dropped")
-        facts = _ServerFile(_FORMAT, keyfiles.VERSION, self._identity.export(), self.offer)
+        facts = _ServerFile(_FORMAT, KEY_FILE_VERSION, self._identity.export(), self.offer)
         return msgspec.json.encode(facts).decode()
 
     @classmethod
@@ -303,7 +329,7 @@ class InferenceServer(Role):
         text: str | bytes,
         model: LogisticModel | None,
         *,
-        ledger: Ledger | None = None,
+        ledger: RequestLog | None = None,
         workers: int = 1,
     ) -> "InferenceServer":
         """Read what `to_json` wrote.
@@ -312,7 +338,7 @@ class InferenceServer(Role):
             DecodeError: It is not a server's key.
             ParameterError: Its plan was not made for this model.
         """
-        facts, identity = keyfiles.read(text, _ServerFile, _FORMAT, "server")
+        facts, identity = read_key_file(text, _ServerFile, _FORMAT, "server")
         return cls(facts.offer, identity, model, ledger=ledger, workers=workers)
 
     def _drop(self) -> None:

@@ -8,13 +8,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from securecomp.ckks.native import ring_kernels
-from securecomp.ckks.plan import Plan
+from securecomp.ckks.plan import InferencePlan
 from securecomp.errors import ParameterError, RangeError
 
 Floats = npt.NDArray[np.float64]
 
 
-def rows(table: Any, plan: Plan, first: int = 1, one_request: bool = True) -> Floats:
+def rows(table: Any, plan: InferencePlan, first: int = 1, one_request: bool = True) -> Floats:
     """Return a table's features as numbers, shape (n, d).
 
     Args:
@@ -57,7 +57,7 @@ def rows(table: Any, plan: Plan, first: int = 1, one_request: bool = True) -> Fl
     return array
 
 
-def check_count(count: int, plan: Plan) -> None:
+def check_count(count: int, plan: InferencePlan) -> None:
     """Refuse more rows than one client is answered, before some of them are.
 
     Raises:
@@ -152,7 +152,7 @@ def _plain(
         raise ParameterError(f"{what}: expected numbers") from None
 
 
-def integers(array: Floats, plan: Plan) -> npt.NDArray[np.int64]:
+def integers(array: Floats, plan: InferencePlan) -> npt.NDArray[np.int64]:
     """Return X = round(x / bound 2^input_bits), shape (n, inputs): exact but for the rounding.
 
     An encrypted model has one more column, the constant that its intercept is multiplied by.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from securecomp.ckks import planner
-from securecomp.ckks.enrolment import Engagement, Offer, Registration
+from securecomp.ckks.enrolment import ClientSession, Offer, Registration
 from securecomp.ckks.inference_messages import EncryptedWeights
 from securecomp.ckks.native import linear
 from securecomp.ckks.native.encryption import SEED_BYTES
@@ -73,7 +73,7 @@ class ModelOwner:
         residues = np.concatenate(parts, axis=1)
         vector = wire.Vector(ring.bits, residues.size)
         message = body(EncryptedWeights(vector), residues, ring.bits)
-        engagement = Engagement(self.offer, found)
+        engagement = ClientSession(self.offer, found)
         header = engagement.header(
             EncryptedWeights.KIND, self.name, self.offer.server, engagement.agreement
         )

@@ -12,8 +12,8 @@ import msgspec
 
 from securecomp.ckks.native import security
 from securecomp.ckks.native.encryption import public_noise
-from securecomp.ckks.native.layout import Section, sections
-from securecomp.ckks.native.ring_parameters import Linear, Sigmoid
+from securecomp.ckks.native.layout import RowRun, sections
+from securecomp.ckks.native.ring_parameters import LinearParameters, Sigmoid
 from securecomp.ckks.seal import sigmoid_plan
 from securecomp.errors import ParameterError
 from securecomp.models import Label, Link, check_classes
@@ -29,7 +29,7 @@ _TINY = 1e-6  # what two ways to compute one error may differ by, relatively
 _SLACK = 1 << 12  # what a message has beside its vector
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What client and server agree on. Public.
 
     Attributes:
@@ -54,7 +54,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     precision: float
     error: float
     logit_bound: float
-    circuit: Linear | Sigmoid
+    circuit: LinearParameters | Sigmoid
     model: Literal["plain", "encrypted"] = "plain"
     protect_model: bool = False
     max_rows: int = 0
@@ -74,7 +74,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ParameterError("the plan's classes do not go with its link")
         if self.max_rows < 0 or self.shareable_rows < 0:
             raise ParameterError("a number of rows is not negative")
-        if not isinstance(self.circuit, Linear) and (
+        if not isinstance(self.circuit, LinearParameters) and (
             self.model == "encrypted"
             or self.protect_model
             or self.shareable_rows
@@ -84,7 +84,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "the server computes probabilities for models that it knows and does not protect, "
                 "of two classes or one against the rest, and for the client only"
             )
-        if isinstance(self.circuit, Linear):
+        if isinstance(self.circuit, LinearParameters):
             self._check_hiding(self.circuit)
         else:
             self._check_sigmoid(self.circuit)
@@ -95,7 +95,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.error * (1 + _TINY) < c.numeric_error + c.polynomial_error:
             raise ParameterError("the plan's error is less than its circuit's")
 
-    def _check_hiding(self, c: Linear) -> None:
+    def _check_hiding(self, c: LinearParameters) -> None:
         if self.protect_model and not (c.flood_bits and 1 <= self.max_rows <= len(self.features)):
             raise ParameterError("a protected model's plan floods noise and limits rows")
         if self.model == "encrypted" and (self.protect_model or self.shareable_rows):
@@ -125,13 +125,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return 1 if self.link == "sigmoid" else len(self.classes)
 
     @property
-    def linear(self) -> Linear:
+    def linear(self) -> LinearParameters:
         """The circuit, if it is the linear one.
 
         Raises:
             ParameterError: It is not.
         """
-        if not isinstance(self.circuit, Linear):
+        if not isinstance(self.circuit, LinearParameters):
             raise ParameterError("this plan has the server compute probabilities, not logits")
         return self.circuit
 
@@ -173,7 +173,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Decimals that results are rounded to, so that rounding keeps within the precision."""
         return math.ceil(-math.log10(2 * (self.precision - self.error)) - 1e-9)
 
-    def sections(self, rows: int) -> list[Section]:
+    def sections(self, rows: int) -> list[RowRun]:
         """Return how rows are laid out.
 
         A protected model's rows are few, and go by rows, in groups so small that a false public
@@ -184,7 +184,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return sections(c.degree, self.inputs, self.outputs, rows)
         shown = math.prod(c.primes).bit_length() - c.flood_bits
         most = max(1, int(_SHOWN * c.degree / shown))
-        return [Section(c.degree, self.inputs, False, 0, rows, most)]
+        return [RowRun(c.degree, self.inputs, False, 0, rows, most)]
 
     def sizes(self, rows: int) -> tuple[int, int]:
         """Return the residues of a request's and a reply's vectors for so many rows."""
@@ -208,7 +208,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def rows_per_request(self) -> int:
         """Rows of one request; more go into several."""
-        if isinstance(self.circuit, Linear):
+        if isinstance(self.circuit, LinearParameters):
             c = self.circuit
             # A request by rows takes a whole polynomial for each row of more than N features.
             width = self.inputs + (c.degree if self.inputs > c.degree else 0) + 3 * self.outputs
@@ -220,7 +220,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def largest_body(self) -> int:
         """Bytes that no message's body passes."""
-        if isinstance(self.circuit, Linear):
+        if isinstance(self.circuit, LinearParameters):
             residues = max(*self._most_residues(), self.weight_residues)
             return wire.packed_size(residues, self.circuit.bits) + _SLACK
         # Compression may fail to compress: whole words instead of bits.
@@ -243,7 +243,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def bytes_per_row(self, rows: int) -> tuple[float, float]:
         """Return the bytes of a request and of a reply, by row; the envelopes come on top."""
-        if isinstance(self.circuit, Linear):
+        if isinstance(self.circuit, LinearParameters):
             up, down = self.sizes(rows)
             return up * self.circuit.bits / 8 / rows, down * self.circuit.bits / 8 / rows
         batches = -(-rows // self.circuit.slots) / rows
@@ -258,7 +258,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def describe(self) -> list[tuple[str, str]]:
         """Return what a person would want to know, as (what, value) pairs."""
         c = self.circuit
-        if isinstance(c, Linear):
+        if isinstance(c, LinearParameters):
             degree, primes, full = c.degree, c.primes, c.degree
             returns = "logits, one multiplication deep, no rotations or keys"
         else:
@@ -286,7 +286,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ("largest logit", f"{self.logit_bound:g}"),
             ("error at most", f"{self.precision:.3g} ({self.error:.2g} unrounded)"),
         ]
-        if not isinstance(c, Linear):
+        if not isinstance(c, LinearParameters):
             facts.append(("  of the polynomial", f"{c.polynomial_error:.2g}"))
         facts += [
             ("bytes there, back, 1 row", f"{one[0]:,.0f}, {one[1]:,.0f}"),

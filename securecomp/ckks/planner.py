@@ -27,8 +27,8 @@ from typing import Literal, NamedTuple
 from securecomp.ckks.native import ring as rings
 from securecomp.ckks.native import ring_kernels, security
 from securecomp.ckks.native.encryption import public_noise
-from securecomp.ckks.native.ring_parameters import Linear, Sigmoid
-from securecomp.ckks.plan import MAX_FEATURES, Plan
+from securecomp.ckks.native.ring_parameters import LinearParameters, Sigmoid
+from securecomp.ckks.plan import MAX_FEATURES, InferencePlan
 from securecomp.ckks.seal import sigmoid_plan
 from securecomp.core import minimax
 from securecomp.errors import ParameterError
@@ -70,7 +70,9 @@ class Scaled:
         self.totals = [sum(map(abs, row), Fraction(0)) for row in self.weights]
         self.logit = max(t + abs(c) for t, c in zip(self.totals, self.intercepts, strict=True))
 
-    def integers(self, circuit: Linear, encrypted: bool) -> tuple[list[list[int]], list[int]]:
+    def integers(
+        self, circuit: LinearParameters, encrypted: bool
+    ) -> tuple[list[list[int]], list[int]]:
         """Return weights and intercepts as integers at the circuit's scales.
 
         An encrypted model's intercept is the weight of a constant instead.
@@ -83,7 +85,7 @@ class Scaled:
         whole = 1 << circuit.scale_bits
         return weights, [round(c * whole) for c in self.intercepts]
 
-    def error(self, circuit: Linear, encrypted: bool) -> Fraction:
+    def error(self, circuit: LinearParameters, encrypted: bool) -> Fraction:
         """Return what every logit is within before it is rounded."""
         weights, _ = self.integers(circuit, encrypted)
         scale = Fraction(1 << circuit.scale_bits)
@@ -106,7 +108,7 @@ class Scaled:
                     "domain"
                 )
 
-    def check_hidden(self, plan: Plan) -> None:
+    def check_hidden(self, plan: InferencePlan) -> None:
         """Refuse a plan whose noise hides less than it says.
 
         Raises:
@@ -125,7 +127,7 @@ def _weighted_noise(total: int, squares: int) -> int:
     return min(_NOISE * total, math.isqrt(_TAIL * squares) + 1)
 
 
-def _noise(circuit: Linear, weights: list[int], encrypted: bool) -> int:
+def _noise(circuit: LinearParameters, weights: list[int], encrypted: bool) -> int:
     """Return the noise of a reply, not flooded, at a logit's scale."""
     noise = _weighted_noise(sum(map(abs, weights)), sum(w * w for w in weights))
     if encrypted:
@@ -151,7 +153,7 @@ def plan(
     activation: Activation = "client",
     degree: int = 7,
     domain: float | None = None,
-) -> Plan:
+) -> InferencePlan:
     """Choose a circuit whose error is at most `precision`, and the smallest ring for it.
 
     If the server computes probabilities, the precision is that of its arithmetic; the polynomial's
@@ -214,7 +216,7 @@ def plan(
         circuit = _circuit(scaled, degree, precision / 2, logit_bits, hidden, encrypted)
         if circuit is None:
             continue
-        return Plan(
+        return InferencePlan(
             features=model.features,
             bounds=bounds,
             classes=model.classes,
@@ -242,7 +244,7 @@ def _sigmoid_plan(
     degree: int,
     domain: float | None,
     limit: int,
-) -> Plan:
+) -> InferencePlan:
     logit_bound = 2.0 ** power_above(max(scaled.logit, Fraction(1, 1 << 10)))
     if domain is None:
         domain = max(minimax.LEAST_DOMAIN, float(scaled.logit) * (1 + 1e-9))
@@ -262,7 +264,7 @@ def _sigmoid_plan(
         precision=precision / 2,
     )
     scaled.check_domain(domain)
-    return Plan(
+    return InferencePlan(
         features=model.features,
         bounds=bounds,
         classes=model.classes,
@@ -292,7 +294,7 @@ def _circuit(
     logit_bits: int,
     hidden: tuple[int, int],
     encrypted: bool,
-) -> Linear | None:
+) -> LinearParameters | None:
     """Return the circuit of the smallest modulus in a ring of this degree, None if none fits."""
     best: _Digits | None = None
     least_b = max(0, power_above(len(scaled.weights[0]) / 2 / budget))
@@ -314,7 +316,9 @@ def _circuit(
         with contextlib.suppress(ParameterError):  # too few primes of this length
             primes = rings.primes(degree, bits, levels)
             if math.prod(primes) > least:
-                return Linear(degree, primes, best.a, best.lift, best.b, best.flood, best.release)
+                return LinearParameters(
+                    degree, primes, best.a, best.lift, best.b, best.flood, best.release
+                )
         bits += 1
     return None
 

@@ -26,7 +26,7 @@ except ImportError:  # Windows
     fcntl = None
 
 
-class Ledger(Protocol):
+class RequestLog(Protocol):
     """Where answered requests are kept."""
 
     def check(self, client: str, request: bytes, rows: int, limit: int) -> None:
@@ -57,7 +57,7 @@ def _check(client: str, seen: bool, spent: int, rows: int, limit: int) -> None:
         )
 
 
-class MemoryLedger:
+class MemoryRequestLog:
     """For a server that runs as one process and never comes back."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class MemoryLedger:
             self._spent[client] = self._spent.get(client, 0) + rows
 
 
-class FileLedger:
+class FileRequestLog:
     """A file a client in a folder that only the server writes: a line for each request.
 
     Processes that share the folder take turns; a line is on the disk before `spend` returns.

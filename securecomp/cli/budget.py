@@ -162,7 +162,7 @@ def dial(html: Path | None, epsilon: str, answers: int, as_json: bool) -> None:
         exact = epsilon_of(epsilon)
         if not 10**-6 <= exact <= 1000:
             raise ParameterError(f"the dial turns from 0.000001 to 1000, not to {epsilon}")
-        setting = turned.Setting(float(exact), answers)
+        setting = turned.SliderPosition(float(exact), answers)
         if html is not None:
             write_output(html, turned.page(epsilon, answers).encode(), [])
         if as_json:

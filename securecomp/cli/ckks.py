@@ -91,7 +91,7 @@ def publish(
     so a budget of rows of its own for each client.
     """
     with plain_errors():
-        from securecomp.ckks import FileLedger, InferenceServer
+        from securecomp.ckks import FileRequestLog, InferenceServer
         from securecomp.errors import ParameterError
         from securecomp.protocol.storage import check_output, write_new
 
@@ -105,7 +105,7 @@ def publish(
         for path in (secret, public, ledger):
             if os.path.lexists(path):
                 raise ParameterError(f"{path}: cannot be written: File exists")
-        FileLedger(ledger)
+        FileRequestLog(ledger)
         write_new(secret, server.to_json(), 0o600)
         write_new(public, server.offer.to_json(), 0o644)
     click.echo(str(server.offer.plan))
@@ -232,14 +232,14 @@ def predict(
     disk is full.
     """
     with plain_errors(), progress_bar("predicting") as progress:
-        from securecomp.ckks import FileLedger, InferenceServer, inference_files
+        from securecomp.ckks import FileRequestLog, InferenceServer, inference_files
         from securecomp.errors import ParameterError, SecureCompError
         from securecomp.protocol.storage import check_output, read_bytes, read_text, write_output
 
         check_output(output, [server, model, client, request])  # before rows are spent
         text = read_text(server)
         try:
-            ledger = FileLedger(_ledger(server), create=False)
+            ledger = FileRequestLog(_ledger(server), create=False)
         except ParameterError as error:
             raise ParameterError(
                 f"{error}; bring back what `publish` made beside {server}, or publish a new offer"

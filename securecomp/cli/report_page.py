@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from securecomp.show.exhibit import Exhibit, Grid, Plot
+from securecomp.show.exhibit import Exhibit, Plot, TextTable
 from securecomp.show.figures import svg
 from securecomp.show.pages import render
 from securecomp.statistics.analysis import Analysis
@@ -20,11 +20,11 @@ Answer = Result | Analysis
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class AnswerSection:
     """One answer, as the page shows it."""
 
     title: str
-    grids: Sequence[Grid]
+    grids: Sequence[TextTable]
     figures: Sequence[tuple[str, str]]
     remarks: Sequence[str]
 
@@ -67,16 +67,16 @@ def exhibition(exhibits: Sequence[Exhibit], title: str, about: str) -> str:
     return render("exhibits.html", title=title, about=about, sections=sections)
 
 
-def _section(answer: Result | Exhibit) -> Section:
+def _section(answer: Result | Exhibit) -> AnswerSection:
     if isinstance(answer, Exhibit):
         grids, plots, remarks = answer.grids(), answer.plots(), answer.remarks()
     else:
         header, cells = answer.grid()
-        grids = [Grid("", tuple(header), tuple(map(tuple, cells)))]
+        grids = [TextTable("", tuple(header), tuple(map(tuple, cells)))]
         plots, remarks = _bars(answer), list(answer.remarks)
         if answer.guarantee is not None:
             remarks.append(f"noised, {answer.guarantee}")
-    return Section(answer.title, grids, [(plot.title, svg(plot)) for plot in plots], remarks)
+    return AnswerSection(answer.title, grids, [(plot.title, svg(plot)) for plot in plots], remarks)
 
 
 def _bars(result: Result) -> list[Plot]:

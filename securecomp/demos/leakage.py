@@ -21,7 +21,7 @@ from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError
 from securecomp.privacy.distributed import plan
-from securecomp.privacy.noise_distributions import Change
+from securecomp.privacy.noise_distributions import UnitChange
 from securecomp.protocol.secure_sum import secure_sum
 from securecomp.show.exhibit import Plot
 from securecomp.show.figures import svg
@@ -347,7 +347,7 @@ def _noised(gradients: list[Floats], entropy: Entropy) -> Floats:
     scale = 1 << _NOISE_BITS
     size = len(gradients[0])
     # Towards zero, so that no gradient becomes longer.
-    change = Change(size, math.ceil(_CLIP * scale * math.sqrt(size)), _CLIP * scale)
+    change = UnitChange(size, math.ceil(_CLIP * scale * math.sqrt(size)), _CLIP * scale)
     made = plan("skellam", [change], _EPSILON, _DELTA, len(gradients))
     parts = {}
     for i, gradient in enumerate(gradients):

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from scipy import special
 
-from securecomp.audit.seeded_random import Lots
+from securecomp.audit.seeded_random import SeededRandom
 from securecomp.demos import hospitals
 from securecomp.errors import BackendUnavailableError
 from securecomp.federated.losses import Floats
@@ -146,7 +146,7 @@ def digits() -> Data:
     """Return handwritten digits, dealt to 10 sites by Dirichlet's distribution."""
     x, y = _sklearn("load_digits")
     # Gamma numbers over their sum are Dirichlet's; each row is one label's shares.
-    shares = special.gammaincinv(0.5, Lots(_SEED, "shares").uniforms((10, 10)))
+    shares = special.gammaincinv(0.5, SeededRandom(_SEED, "shares").uniforms((10, 10)))
     where = _dealt(shares[y])
     return _split("digits", "10 sites, Dirichlet", x, y, where, [(0.0, 16.0)] * x.shape[1])
 
@@ -275,13 +275,13 @@ def _own(name: str, sites: Any, columns: list[Any], labels: Any, ends: Any) -> D
 def _dealt(weights: Floats) -> Any:
     """Draw each row's site, by that row's weights of the sites."""
     ends = weights.cumsum(axis=1)
-    drawn = Lots(_SEED, "sites").uniforms((len(weights), 1)) * ends[:, -1:]
+    drawn = SeededRandom(_SEED, "sites").uniforms((len(weights), 1)) * ends[:, -1:]
     return np.minimum((drawn >= ends).sum(axis=1), weights.shape[1] - 1)
 
 
 def _split(name: str, source: str, x: Floats, y: Any, where: Any, ends: Any) -> Data:
     """Keep a share of the rows to test on; a site keeps one at least."""
-    mixed = Lots(_SEED, "test rows").order(len(y))
+    mixed = SeededRandom(_SEED, "test rows").order(len(y))
     kept = np.ones(len(y), bool)
     kept[mixed[: int(_TEST * len(y))]] = False
     for site in np.unique(where):

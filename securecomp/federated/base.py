@@ -17,16 +17,15 @@ from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError, ParameterError
 from securecomp.federated import checkpoints, matrices, scaling, training_data
-from securecomp.federated.checkpoints import Round
-from securecomp.federated.config import Strategy, Terms, digest
+from securecomp.federated.checkpoints import CheckpointFile, Round
+from securecomp.federated.config import Strategy, TrainingTerms, digest
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.matrices import Arrays, Ranges
-from securecomp.federated.plaintext_sum import InTheClear
-from securecomp.federated.records import Record
-from securecomp.federated.round_sum import Opener, fewest
+from securecomp.federated.plaintext_sum import PlaintextSum
+from securecomp.federated.round_sum import RoundSum, fewest
 from securecomp.federated.scaling import Kind, Scaling
 from securecomp.federated.trainer import Absent, Model, Progress, Trainer
-from securecomp.federated.training_data import Gathered
+from securecomp.federated.training_data import TrainingData
 from securecomp.models import Label
 from securecomp.privacy.guarantee import Guarantee
 from securecomp.privacy.policy import Privacy
@@ -52,7 +51,7 @@ Protocol = sums.SumProtocol | Literal["sharing", "masking", "paillier", "clear"]
 _PROMISED = (
     "unit", "identifier", "records", "sites", "relation", "noise", "colluding", "dropouts",
 )  # fmt: skip
-_TERMS = tuple(field.name for field in fields(Terms))
+_TERMS = tuple(field.name for field in fields(TrainingTerms))
 
 
 class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -139,7 +138,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """
         clock = time.perf_counter()
         self._check()
-        terms = Terms(**{name: getattr(self, name) for name in _TERMS})
+        terms = TrainingTerms(**{name: getattr(self, name) for name in _TERMS})
         privacy, protocol = self._agreed(data)
         read = self._read(data, formula, privacy)
         for name, site in read.sites.items():
@@ -148,7 +147,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         kind = self.scaling or ("moments" if privacy is None else "bounds")
         loss = self._loss(read.outputs)
         agreed = digest(terms, loss, _facts(read, kind, privacy, protocol))
-        record = Record(self.checkpoint, agreed)
+        record = CheckpointFile(self.checkpoint, agreed)
         names = (*read.names, INTERCEPT) if read.intercept else read.names
         size, columns = len(names) * read.outputs, len(read.names)
         carrier = LocalCarrier(self.entropy)
@@ -157,7 +156,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         if state is None:
             state = checkpoints.begin(size, columns, self.entropy)
             if privacy is None:
-                first = Opener(protocol, carrier, tuple(read.sites), fewest(protocol), 0, {})
+                first = RoundSum(protocol, carrier, tuple(read.sites), fewest(protocol), 0, {})
             state = scaling.agree(state, kind, read, first, terms.max_rows)
         scale = Scaling.of(state, read)
         trainer = Trainer(
@@ -223,9 +222,11 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             if not hasattr(protocol, "run"):
                 raise ParameterError(f"protocol is a name or a SumProtocol, not {protocol!r}")
             return privacy, protocol
-        return privacy, InTheClear() if protocol == "clear" else sums.protocol(protocol)
+        return privacy, PlaintextSum() if protocol == "clear" else sums.protocol(protocol)
 
-    def _read(self, data: Study | Arrays, formula: str | None, privacy: Privacy | None) -> Gathered:
+    def _read(
+        self, data: Study | Arrays, formula: str | None, privacy: Privacy | None
+    ) -> TrainingData:
         if isinstance(data, Study):
             if formula is None:
                 raise ParameterError('a study needs a formula, such as "died ~ los + C(type)"')
@@ -247,7 +248,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             classify=self._classify,
         )
 
-    def _take(self, read: Gathered, scale: Scaling, trainer: Trainer) -> None:
+    def _take(self, read: TrainingData, scale: Scaling, trainer: Trainer) -> None:
         """Take what was trained, in the columns' own units."""
         self.coef_, self.intercept_ = scale.unscaled(trainer.weights, read.intercept)
         self.n_features_in_ = len(read.names)
@@ -283,7 +284,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
 
 def _facts(
-    read: Gathered, kind: Kind, privacy: Privacy | None, protocol: sums.SumProtocol
+    read: TrainingData, kind: Kind, privacy: Privacy | None, protocol: sums.SumProtocol
 ) -> dict[str, Any]:
     """Return what a checkpoint is bound to, beside the terms."""
     promised = None

@@ -7,6 +7,7 @@ model's weights and totals that were opened, and nothing of a site.
 
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.errors import DecodeError, KeyMismatchError
-from securecomp.protocol.storage import read_bytes, write_output
+from securecomp.protocol.storage import check_output, read_bytes, write_output
 
 _MAGIC = b"securecomp training checkpoint 1\n"
 ID_BYTES = 16
@@ -157,3 +158,37 @@ def load(
     if sizes != [8 * weights, 8 * columns, 8 * columns] or drawn != [ID_BYTES, prg.SEED_BYTES]:
         raise DecodeError(f"{path}: the checkpoint has not the weights that were agreed on")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFile:
+    """The file of a training that can be resumed, or none.
+
+    Attributes:
+        path: The file; None to keep nothing.
+        digest: Of what was agreed on.
+    """
+
+    path: str | os.PathLike[str] | None
+    digest: bytes
+
+    def load(self, weights: int, columns: int) -> Checkpoint | None:
+        """Read the file, if there is one; refuse a place that cannot be written.
+
+        Raises:
+            ParameterError, DecodeError, KeyMismatchError: As `checkpoints.load`, or no such place.
+        """
+        if self.path is None:
+            return None
+        check_output(Path(self.path), [])
+        return load(self.path, self.digest, weights, columns)
+
+    def save(self, state: Checkpoint) -> None:
+        """Write the file."""
+        if self.path is not None:
+            save(self.path, msgspec.structs.replace(state, digest=self.digest))
+
+    @property
+    def folder(self) -> Path | None:
+        """Where marks are kept beside the file."""
+        return None if self.path is None else Path(f"{os.fspath(self.path)}.rounds")

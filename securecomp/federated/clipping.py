@@ -40,7 +40,7 @@ LARGEST = 1e60
 """Of a feature, a target and a weight: products of three are floats still."""
 
 
-class Rows:
+class UnitRows:
     """A table as directions and lengths.
 
     Attributes:

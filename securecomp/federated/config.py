@@ -20,7 +20,7 @@ _MOST_BOUND = 2.0**64  # sums of wider numbers take many limbs
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class TrainingTerms:
     """How a training goes.
 
     Attributes:
@@ -163,7 +163,7 @@ class Terms:
             )
 
 
-def digest(terms: Terms, loss: Loss, facts: Mapping[str, Any]) -> bytes:
+def digest(terms: TrainingTerms, loss: Loss, facts: Mapping[str, Any]) -> bytes:
     """Return SHA-256 of all that a training agreed on: checkpoints are bound to it."""
     agreed = {"terms": asdict(terms), "loss": loss.name, **facts}
     return hashlib.sha256(msgspec.msgpack.encode(agreed, order="deterministic")).digest()

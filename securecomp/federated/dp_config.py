@@ -15,11 +15,11 @@ from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError
 from securecomp.federated import promise
 from securecomp.federated.poisson import check_rate
-from securecomp.privacy.accounting import Total
+from securecomp.privacy.accounting import TotalCost
 from securecomp.privacy.calibration import gaussian_error
 from securecomp.privacy.guarantee import Guarantee, check_delta
 from securecomp.privacy.policy import Budget, check_ledger
-from securecomp.privacy.privacy_amounts import Amount, Cost, delta_of, epsilon_of
+from securecomp.privacy.privacy_amounts import Amount, PrivacyCost, delta_of, epsilon_of
 from securecomp.privacy.sensitivity import Neighbours, Relation, Unit
 
 Sampling = Literal["poisson"]
@@ -29,7 +29,7 @@ _MOST_STEPS = 10**7
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DPTerms:
     """What is asked for; `DPLogisticRegression` says what each means."""
 
     epsilon: Amount | None = None
@@ -46,7 +46,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DPSGDPlan:
     """What training will do, and what it promises.
 
     Attributes:
@@ -61,8 +61,8 @@ class Plan:
     rate: float
     steps: int
     noise: float
-    cost: Total | None
-    paid: Cost | None
+    cost: TotalCost | None
+    paid: PrivacyCost | None
     neighbours: Neighbours
 
     @contextmanager
@@ -117,7 +117,7 @@ class Plan:
         )
 
 
-def agreed(terms: Terms, units: int, numbers: int) -> Plan:
+def agreed(terms: DPTerms, units: int, numbers: int) -> DPSGDPlan:
     """Check terms, and find the smallest noise that keeps their promise.
 
     Args:
@@ -136,7 +136,7 @@ def agreed(terms: Terms, units: int, numbers: int) -> Plan:
     steps = _steps(terms, rate)
     noise = None if terms.noise_multiplier is None else float(terms.noise_multiplier)
     if noise == 0:
-        return Plan(rate, steps, 0.0, None, None, neighbours)
+        return DPSGDPlan(rate, steps, 0.0, None, None, neighbours)
     if terms.delta is None:
         raise ParameterError(
             "an epsilon without a delta says nothing of Gaussian noise; give a delta well below "
@@ -147,12 +147,12 @@ def agreed(terms: Terms, units: int, numbers: int) -> Plan:
     if noise is not None:
         cost = promise.spent(noise, rate, steps, numbers, delta)
         # As it is written in a ledger, 15 digits, but never less.
-        return Plan(
+        return DPSGDPlan(
             rate,
             steps,
             noise,
             cost,
-            Cost.of(cost.epsilon * (1 + 1e-14), delta),
+            PrivacyCost.of(cost.epsilon * (1 + 1e-14), delta),
             neighbours,
         )
     if terms.epsilon is None:
@@ -162,10 +162,10 @@ def agreed(terms: Terms, units: int, numbers: int) -> Plan:
         )
     epsilon = epsilon_of(terms.epsilon)
     noise, cost = promise.least_noise(rate, steps, numbers, epsilon, delta)
-    return Plan(rate, steps, noise, cost, Cost(epsilon, delta), neighbours)
+    return DPSGDPlan(rate, steps, noise, cost, PrivacyCost(epsilon, delta), neighbours)
 
 
-def _check(terms: Terms, units: int) -> None:
+def _check(terms: DPTerms, units: int) -> None:
     if terms.sampling != "poisson":
         raise ParameterError(
             f"sampling={terms.sampling!r} is not what the promise is accounted for: shuffled or "
@@ -191,7 +191,7 @@ def _check(terms: Terms, units: int) -> None:
             raise ParameterError(f"{name} is a number, at least 0 and finite, not {value!r}")
 
 
-def _rate(terms: Terms, units: int) -> float:
+def _rate(terms: DPTerms, units: int) -> float:
     if terms.batch is not None and not 1 <= terms.batch <= units:
         raise ParameterError(
             f"batch is the expected size, from 1 to the number of units ({units:,}), "
@@ -204,7 +204,7 @@ def _rate(terms: Terms, units: int) -> float:
     return check_rate(float(terms.rate), units)
 
 
-def _steps(terms: Terms, rate: float) -> int:
+def _steps(terms: DPTerms, rate: float) -> int:
     if terms.epochs == 0:
         raise ParameterError("epochs is above 0: how often each unit is drawn on average")
     asked = _STEPS if terms.steps is None else terms.steps

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError, ParameterError, RangeError
-from securecomp.federated.clipping import Places, Rows, check_finite
-from securecomp.federated.dp_config import Sampling, Terms, agreed
+from securecomp.federated.clipping import Places, UnitRows, check_finite
+from securecomp.federated.dp_config import DPTerms, Sampling, agreed
 from securecomp.federated.dpsgd import Schedule, train
 from securecomp.federated.losses import Floats, Loss, one_hot
 from securecomp.federated.poisson import check_rate
@@ -84,8 +84,8 @@ class _PrivateLinear(BaseEstimator):  # type: ignore[misc]
 
     def _train(self, table: Floats, targets: Floats, loss: Loss, groups: Any) -> None:
         """Check, pay, train, and set what is fitted."""
-        rows = Rows(self._augmented(table), self._owners(groups, len(table)))
-        terms = Terms(**{field.name: getattr(self, field.name) for field in fields(Terms)})
+        rows = UnitRows(self._augmented(table), self._owners(groups, len(table)))
+        terms = DPTerms(**{field.name: getattr(self, field.name) for field in fields(DPTerms)})
         units = rows.units if self.units is None else self.units
         plan = agreed(terms, units, targets.shape[1] * rows.features)
         schedule = Schedule(

@@ -17,7 +17,7 @@ from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError
-from securecomp.federated.clipping import UNIT, Rows
+from securecomp.federated.clipping import UNIT, UnitRows
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.poisson import batches, check_rate, noises
 from securecomp.federated.promise import check_noise, variance
@@ -57,7 +57,7 @@ class Schedule:
 
 
 def train(
-    rows: Rows,
+    rows: UnitRows,
     targets: Floats,
     loss: Loss,
     schedule: Schedule,

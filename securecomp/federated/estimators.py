@@ -14,7 +14,7 @@ from securecomp.federated.base import (
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.scaling import Scaling
 from securecomp.federated.trainer import Trainer
-from securecomp.federated.training_data import Gathered
+from securecomp.federated.training_data import TrainingData
 from securecomp.models import LogisticModel, labels, probabilities, winners
 
 _LEAST_BOUND, _MOST_BOUND = 2.0**-100, 2.0**100
@@ -93,7 +93,7 @@ class FederatedLogisticRegression(ClassifierMixin, Federated):  # type: ignore[m
     def _loss(self, outputs: int) -> Loss:
         return Loss("sigmoid" if outputs == 1 else "softmax")
 
-    def _take(self, read: Gathered, scale: Scaling, trainer: Trainer) -> None:
+    def _take(self, read: TrainingData, scale: Scaling, trainer: Trainer) -> None:
         super()._take(read, scale, trainer)
         self._classes = read.classes or ()
         self.classes_ = labels(self._classes)
@@ -147,7 +147,7 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
     def _loss(self, outputs: int) -> Loss:  # noqa: ARG002 - there is one
         return Loss("squared")
 
-    def _take(self, read: Gathered, scale: Scaling, trainer: Trainer) -> None:
+    def _take(self, read: TrainingData, scale: Scaling, trainer: Trainer) -> None:
         super()._take(read, scale, trainer)
         self.coef_ = self.coef_[0]
         self.intercept_ = self.intercept_[0]

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.core import prg
-from securecomp.federated.config import Terms
+from securecomp.federated.config import TrainingTerms
 from securecomp.federated.losses import Floats, Loss
 
 _CHUNK = 1 << 21  # numbers of gradients that are in memory together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class ScaledRows:
     """One site's rows, scaled; with a constant column of ones last where there is an intercept.
 
     Attributes:
@@ -55,7 +55,12 @@ def penalised(weights: Floats, l2: float, intercept: bool) -> Floats:
 
 
 def change(
-    terms: Terms, loss: Loss, rows: Rows, weights: Floats, intercept: bool, order: bytes
+    terms: TrainingTerms,
+    loss: Loss,
+    rows: ScaledRows,
+    weights: Floats,
+    intercept: bool,
+    order: bytes,
 ) -> Floats:
     """Return a site's change of the weights, shape (K, d); not finite where training diverges.
 
@@ -79,7 +84,7 @@ def change(
 
 
 def _batches(
-    terms: Terms, count: int, order: bytes, epoch: int
+    terms: TrainingTerms, count: int, order: bytes, epoch: int
 ) -> Iterator[slice | npt.NDArray[np.intp]]:
     size = terms.batch_size
     if size is None:
@@ -92,13 +97,13 @@ def _batches(
         yield mixed[start : start + size]
 
 
-def total_loss(loss: Loss, rows: Rows, weights: Floats) -> float:
+def total_loss(loss: Loss, rows: ScaledRows, weights: Floats) -> float:
     """Return the sum of a site's losses."""
     with np.errstate(all="ignore"):
         return float(loss.losses(rows.features @ weights.T, rows.targets).sum())
 
 
-def unit_gradients(loss: Loss, rows: Rows, weights: Floats) -> Iterator[Floats]:
+def unit_gradients(loss: Loss, rows: ScaledRows, weights: Floats) -> Iterator[Floats]:
     """Yield the gradients of a site's units, some at a time, shape (units, K d).
 
     A row's is the outer product of residual and features; a patient's is the sum over the rows.

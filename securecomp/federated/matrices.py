@@ -9,7 +9,7 @@ import numpy.typing as npt
 from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated.losses import Floats, one_hot
-from securecomp.federated.training_data import Gathered, Ints, Site, numbered
+from securecomp.federated.training_data import Ints, Site, TrainingData, numbered
 from securecomp.models import Label, check_classes
 from securecomp.privacy.policy import Privacy
 from securecomp.protocol import wire
@@ -30,7 +30,7 @@ def of_arrays(
     intercept: bool,
     *,
     classify: bool,
-) -> Gathered:
+) -> TrainingData:
     """Read each site's matrix and labels.
 
     Args:
@@ -86,7 +86,7 @@ def of_arrays(
         else:
             labels = _places(site, given, agreed)
             sites[site] = Site(features, one_hot(labels, len(agreed)), labels, units)
-    return Gathered(
+    return TrainingData(
         sites, names, low, high, intercept, agreed, from_data, None, {}, named
     )  # fmt: skip
 

@@ -20,10 +20,10 @@ from typing import Any
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError, BudgetError, ParameterError, RangeError
-from securecomp.federated.dp_config import Terms, agreed
+from securecomp.federated.dp_config import DPTerms, agreed
 from securecomp.federated.dpsgd import Schedule
 from securecomp.federated.poisson import batches, check_rate
-from securecomp.privacy.accounting import Sampled, Total, total
+from securecomp.privacy.accounting import Sampled, TotalCost, total
 from securecomp.privacy.guarantee import Guarantee
 from securecomp.privacy.policy import Budget
 
@@ -129,7 +129,7 @@ class PrivateTraining:
         """How many steps were made."""
         return sum(count for _, _, count in self._accountant.history)
 
-    def spent(self, delta: float) -> Total:
+    def spent(self, delta: float) -> TotalCost:
         """Return what the steps so far cost, by our accountants."""
         history = self._accountant.history
         return total([(Sampled(rate, noise), count) for noise, rate, count in history], delta)
@@ -248,7 +248,7 @@ def private_training(
             "size as batch="
         )
     try:
-        asked = Terms(**terms)
+        asked = DPTerms(**terms)
     except TypeError as error:
         raise ParameterError(f"terms: {error}") from None
     if asked.unit != "record":

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from securecomp.errors import LocalProtocolError, ParameterError
-from securecomp.federated.checkpoints import Checkpoint, Reserved
-from securecomp.federated.config import Terms
-from securecomp.federated.records import Record
+from securecomp.federated.checkpoints import Checkpoint, CheckpointFile, Reserved
+from securecomp.federated.config import TrainingTerms
 from securecomp.privacy.ledger import Ledger, Reservation
 from securecomp.privacy.policy import Privacy
-from securecomp.privacy.privacy_amounts import Cost, written
+from securecomp.privacy.privacy_amounts import PrivacyCost, written
 from securecomp.protocol.journal import FileJournal, Journal, MemoryJournal
 
 
@@ -42,7 +41,7 @@ class Payment:
     rounds: int
 
     @classmethod
-    def of(cls, privacy: Privacy | None, record: Record, terms: Terms) -> "Payment":
+    def of(cls, privacy: Privacy | None, record: CheckpointFile, terms: TrainingTerms) -> "Payment":
         """Find the ledger, and the place of the marks.
 
         Raises:
@@ -140,4 +139,4 @@ def _mark(state: Checkpoint, what: str) -> str:
 
 
 def _reservation(reserved: Reserved) -> Reservation:
-    return Reservation(reserved.number, Cost.of(reserved.epsilon, reserved.delta))
+    return Reservation(reserved.number, PrivacyCost.of(reserved.epsilon, reserved.delta))

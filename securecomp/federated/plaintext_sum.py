@@ -7,7 +7,7 @@ from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector
 from securecomp.protocol.session import Layout
 
 
-class InTheClear:
+class PlaintextSum:
     """Vectors cross as they are: what federated learning without secure sums is."""
 
     name = "clear"

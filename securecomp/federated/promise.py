@@ -38,7 +38,14 @@ from scipy.optimize import brentq
 
 from securecomp.errors import ParameterError
 from securecomp.federated.clipping import UNIT
-from securecomp.privacy.accounting import Accountant, Sampled, Total, renyi, renyi_epsilon, total
+from securecomp.privacy.accounting import (
+    Accountant,
+    Sampled,
+    TotalCost,
+    renyi,
+    renyi_epsilon,
+    total,
+)
 from securecomp.privacy.calibration import gaussian_ratio
 from securecomp.privacy.privacy_amounts import Amount, delta_of, epsilon_of
 
@@ -65,7 +72,7 @@ def rounding(numbers: int, sigma: float) -> tuple[float, float]:
     return numbers * (_T**2 + 2) / (23 * sigma**2), numbers * 4 * math.exp(-(_T**2) / 2)
 
 
-def spent(noise: float, rate: float, steps: int, numbers: int, delta: Amount) -> Total:
+def spent(noise: float, rate: float, steps: int, numbers: int, delta: Amount) -> TotalCost:
     """Return what training costs, by the tightest accountant, all roundings included.
 
     Args:
@@ -95,7 +102,7 @@ def _accounted(
     numbers: int,
     delta: Fraction,
     accountant: Accountant | None = None,
-) -> Total:
+) -> TotalCost:
     factor, tail = rounding(numbers * steps, noise * UNIT)
     # e^(eps + h) is at most e^300.
     inner = (float(delta) - tail * math.exp(_MOST_TOLD + 1)) * math.exp(-factor)
@@ -134,7 +141,7 @@ def check_noise(noise: float) -> float:
 @lru_cache(maxsize=256)
 def least_noise(
     rate: float, steps: int, numbers: int, epsilon: Amount, delta: Amount
-) -> tuple[float, Total]:
+) -> tuple[float, TotalCost]:
     """Return the smallest noise multiplier that keeps a promise, within .2 %, and what it costs.
 
     Args:

@@ -6,9 +6,9 @@ total with less noise, and nobody to trust. All rounds that a unit can be in are
 that a round asks only some of the sites is no protection, because it is known who was asked.
 
 A unit that is a record or a patient has its gradient clipped, and the noised total is divided by
-the number of units: a public figure (`Terms.examples`), or one that was summed with noise, as a
-block of the same plan, before the first round. A site's change is divided by the number of sites in
-the sum, which is known; that a site takes part is no secret.
+the number of units: a public figure (`TrainingTerms.examples`), or one that was summed with noise,
+as a block of the same plan, before the first round. A site's change is divided by the number of
+sites in the sum, which is known; that a site takes part is no secret.
 
 Sources: Kairouz, Liu, Steinke, ICML 2021 (noise in parts); Abadi et al., CCS 2016 (clipped
 gradients); McMahan, Ramage, Talwar, Zhang, Learning differentially private recurrent language
@@ -24,12 +24,12 @@ import numpy as np
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
-from securecomp.federated.config import Terms
+from securecomp.federated.config import TrainingTerms
 from securecomp.federated.losses import Floats
 from securecomp.privacy import distributed
-from securecomp.privacy.distributed import Plan
+from securecomp.privacy.distributed import NoisePlan
 from securecomp.privacy.guarantee import Guarantee
-from securecomp.privacy.noise_distributions import Change
+from securecomp.privacy.noise_distributions import UnitChange
 from securecomp.privacy.policy import Privacy
 from securecomp.privacy.privacy_amounts import below
 from securecomp.privacy.rotation import Encoding
@@ -57,14 +57,19 @@ class Protection:
     clip: float
     length: int
     seed: bytes
-    plan: Plan
+    plan: NoisePlan
     counted: bool
     exposures: int
     max_units: int
 
     @classmethod
     def of(
-        cls, privacy: Privacy, terms: Terms, sites: tuple[str, ...], seed: bytes, length: int
+        cls,
+        privacy: Privacy,
+        terms: TrainingTerms,
+        sites: tuple[str, ...],
+        seed: bytes,
+        length: int,
     ) -> "Protection":
         """Plan a training's noise.
 
@@ -87,9 +92,11 @@ class Protection:
             privacy.relation
         )
         many = privacy.sites
-        changes = [Change(change.size, many * change.l1, many * change.l2, change.one)] * exposures
+        changes = [
+            UnitChange(change.size, many * change.l1, many * change.l2, change.one)
+        ] * exposures
         if counted:
-            changes.insert(0, Change(1, many, float(many), one=True))
+            changes.insert(0, UnitChange(1, many, float(many), one=True))
         cost = privacy.cost
         plan = distributed.plan(
             privacy.noise,
@@ -166,7 +173,7 @@ class Protection:
         return Encoding(self.length, self.clip, self.scale, seed)
 
 
-def check(privacy: Privacy, terms: Terms) -> None:
+def check(privacy: Privacy, terms: TrainingTerms) -> None:
     """Refuse terms of a training that its unit does not allow.
 
     Raises:

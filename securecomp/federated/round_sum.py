@@ -10,7 +10,7 @@ from securecomp.protocol.carrier import Carrier, Inputs, Vector
 from securecomp.protocol.session import Layout
 from securecomp.secagg.masked_sum import STEPS, Masking
 from securecomp.secagg.parameters import SMALLEST_COHORT
-from securecomp.statistics.adder import Adder, Block, Reals
+from securecomp.statistics.adder import Adder, IntegerBlock, RealBlock
 
 START = "start"
 """When a site is gone that does not answer before a round's deadline."""
@@ -18,7 +18,7 @@ Gone = Mapping[str, Collection[str]]
 """A step ("start", or one of masking's) to the sites that answer no more from it on."""
 
 
-class Surviving:
+class WithDropouts:
     """A sum protocol of which some contributors vanish in the middle.
 
     Masking goes on without them. The other protocols need everybody who began: they stop, and
@@ -71,7 +71,7 @@ class Surviving:
 
 
 @dataclass(slots=True)
-class Opener:
+class RoundSum:
     """Opens the totals of rounds.
 
     Attributes:
@@ -125,7 +125,7 @@ class Opener:
         return self.protocol
 
     def add(
-        self, names: Sequence[str], blocks: Sequence[Block | Reals], gone: Gone
+        self, names: Sequence[str], blocks: Sequence[IntegerBlock | RealBlock], gone: Gone
     ) -> tuple[list[Any], tuple[str, ...]]:
         """Add up blocks over some sites.
 
@@ -135,7 +135,7 @@ class Opener:
         Raises:
             ThresholdError: Too few are left; nothing was opened.
         """
-        surviving = Surviving(self.scheme(len(names)), gone)
+        surviving = WithDropouts(self.scheme(len(names)), gone)
         adder = Adder(names, surviving, self.carrier)
         if self.count:  # a round waits for the one before
             self.carrier.next_round()

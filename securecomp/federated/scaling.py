@@ -14,11 +14,11 @@ import numpy as np
 
 from securecomp.errors import ParameterError
 from securecomp.federated.checkpoints import Checkpoint, floats, numbers
-from securecomp.federated.local_update import Rows
+from securecomp.federated.local_update import ScaledRows
 from securecomp.federated.losses import Floats
-from securecomp.federated.round_sum import Opener
-from securecomp.federated.training_data import Gathered
-from securecomp.statistics.adder import Block, Reals
+from securecomp.federated.round_sum import RoundSum
+from securecomp.federated.training_data import TrainingData
+from securecomp.statistics.adder import IntegerBlock, RealBlock
 
 Kind = Literal["bounds", "moments", "none"]
 KINDS: tuple[Kind, ...] = ("bounds", "moments", "none")
@@ -41,7 +41,7 @@ class Scaling:
     reach: Floats
 
     @classmethod
-    def of(cls, state: Checkpoint, data: Gathered) -> "Scaling":
+    def of(cls, state: Checkpoint, data: TrainingData) -> "Scaling":
         """Return the scaling that a training goes by."""
         reach = np.maximum(np.abs(data.low), np.abs(data.high))
         return cls(numbers(state.shift), numbers(state.spread), reach)
@@ -59,7 +59,7 @@ class Scaling:
 
 
 def agree(
-    state: Checkpoint, kind: Kind, data: Gathered, opener: Opener | None, max_rows: int
+    state: Checkpoint, kind: Kind, data: TrainingData, opener: RoundSum | None, max_rows: int
 ) -> Checkpoint:
     """Agree on a scaling, and check that there is something to learn.
 
@@ -104,19 +104,19 @@ def agree(
     )
 
 
-def scaled(data: Gathered, scaling: Scaling) -> dict[str, Rows]:
+def scaled(data: TrainingData, scaling: Scaling) -> dict[str, ScaledRows]:
     """Return each site's rows as they are trained on."""
     return {
-        name: Rows(scaling.rows(site.features, data.intercept), site.targets, site.units)
+        name: ScaledRows(scaling.rows(site.features, data.intercept), site.targets, site.units)
         for name, site in data.sites.items()
     }
 
 
 def _opened(
-    kind: Kind, data: Gathered, opener: Opener, max_rows: int, middle: Floats, half: Floats
+    kind: Kind, data: TrainingData, opener: RoundSum, max_rows: int, middle: Floats, half: Floats
 ) -> tuple[Floats, Floats] | None:
     """Open the first sum; return means and standard deviations of columns within -1..1."""
-    blocks: list[Block | Reals] = [Block(_labels(data), max_rows, _counts(data))]
+    blocks: list[IntegerBlock | RealBlock] = [IntegerBlock(_labels(data), max_rows, _counts(data))]
     if kind == "moments":
         sums: dict[str, Floats] = {}
         squares: dict[str, Floats] = {}
@@ -124,9 +124,9 @@ def _opened(
             inside = (site.features - middle) / half
             sums[name], squares[name] = inside.sum(axis=0), (inside**2).sum(axis=0)
         slack = max_rows * (1 + 1e-9)
-        blocks.append(Reals([f"sum of {name}" for name in data.names], slack, _BITS, sums))
+        blocks.append(RealBlock([f"sum of {name}" for name in data.names], slack, _BITS, sums))
         labels = [f"sum of squares of {name}" for name in data.names]
-        blocks.append(Reals(labels, slack, _BITS, squares))
+        blocks.append(RealBlock(labels, slack, _BITS, squares))
     totals, _ = opener.add(tuple(data.sites), blocks, {})
     rows = totals[0][0]
     if data.classes is not None and rows in totals[0][1:]:
@@ -141,11 +141,11 @@ def _opened(
     return mean, np.where(variance > _CONSTANT, np.sqrt(np.maximum(variance, 0)), 1.0)
 
 
-def _labels(data: Gathered) -> list[str]:
+def _labels(data: TrainingData) -> list[str]:
     return ["rows", *(f"rows of class {label}" for label in data.classes or ())]
 
 
-def _counts(data: Gathered) -> Mapping[str, list[int]]:
+def _counts(data: TrainingData) -> Mapping[str, list[int]]:
     many = 0 if data.classes is None else len(data.classes)
     return {
         name: [len(site.features), *np.bincount(site.labels, minlength=many).tolist()[:many]]

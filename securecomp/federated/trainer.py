@@ -8,8 +8,8 @@ what is added instead.
 What parties learn: the model after each round, hence the averaged changes; over how many rows; who
 took part. Numbers of rows over different sets of sites give away how many a site has: with a
 fraction of the sites in each round, or with sites that are late, divide by a public number instead
-(`Terms.examples`), and no number of rows is opened in a round. An average over few sites, or many
-rounds of it, says something of each of them: only noise bounds how much.
+(`TrainingTerms.examples`), and no number of rows is opened in a round. An average over few sites,
+or many rounds of it, says something of each of them: only noise bounds how much.
 
 Against crashes: where the training stands is written down after each round. A round that began and
 has no end on record may have been opened. With noise it is never opened again, since two sums of
@@ -28,20 +28,19 @@ from securecomp.core import prg
 from securecomp.core.limbs import Limbs
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated import local_update
-from securecomp.federated.checkpoints import Checkpoint, Round, floats, numbers
-from securecomp.federated.config import Terms
-from securecomp.federated.local_update import Rows
+from securecomp.federated.checkpoints import Checkpoint, CheckpointFile, Round, floats, numbers
+from securecomp.federated.config import TrainingTerms
+from securecomp.federated.local_update import ScaledRows
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.payment import Payment
-from securecomp.federated.plaintext_sum import InTheClear
+from securecomp.federated.plaintext_sum import PlaintextSum
 from securecomp.federated.protection import Protection
-from securecomp.federated.records import Record
-from securecomp.federated.round_sum import START, Gone, Opener, fewest
+from securecomp.federated.round_sum import START, Gone, RoundSum, fewest
 from securecomp.privacy.policy import Privacy
 from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol.carrier import Carrier
 from securecomp.protocol.session import Layout
-from securecomp.statistics.adder import Block, Reals
+from securecomp.statistics.adder import IntegerBlock, RealBlock
 
 Absent = Callable[[int, tuple[str, ...]], Gone]
 """Takes a round and who is asked; returns who does not answer, by step."""
@@ -90,16 +89,16 @@ class Trainer:
 
     def __init__(
         self,
-        terms: Terms,
+        terms: TrainingTerms,
         model: Model,
-        rows: Mapping[str, Rows],
+        rows: Mapping[str, ScaledRows],
         protocol: sums.SumProtocol,
         carrier: Carrier,
         state: Checkpoint,
         *,
         resumed: bool = False,
         privacy: Privacy | None = None,
-        record: Record | None = None,
+        record: CheckpointFile | None = None,
         absent: Absent | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -123,7 +122,7 @@ class Trainer:
             ThresholdError: Too few sites.
             LocalProtocolError: Its rounds are not paid for.
         """
-        if privacy is not None and isinstance(protocol, InTheClear):
+        if privacy is not None and isinstance(protocol, PlaintextSum):
             raise ParameterError(
                 "noise in parts protects nobody whose sum is in the clear: each part alone is too "
                 "little; take sharing, masking or paillier"
@@ -135,7 +134,7 @@ class Trainer:
         self.model = model
         self._rows = rows
         self._carrier = carrier
-        self._record = record or Record(None, b"")
+        self._record = record or CheckpointFile(None, b"")
         size = model.shape[0] * model.shape[1]
         self.state = state
         self._resumed = resumed
@@ -144,7 +143,7 @@ class Trainer:
         if privacy is not None:
             self.protection = Protection.of(privacy, terms, self.sites, self.state.seed, size)
         colluding = 0 if privacy is None else privacy.colluding
-        self.opener = Opener(
+        self.opener = RoundSum(
             protocol, carrier, self.sites, least, colluding, dict.fromkeys(state.opened)
         )
         self.opener.scheme(self.terms.per_round(len(self.sites)))
@@ -240,16 +239,16 @@ class Trainer:
         counts = {name: self._rows[name].count for name in there}
         changes = {name: counts[name] * self._change(number, name) for name in there}
         bound = terms.bound * terms.max_rows
-        blocks: list[Block | Reals] = [
-            Reals(self.model.labels(), bound, terms.bits, changes),
+        blocks: list[IntegerBlock | RealBlock] = [
+            RealBlock(self.model.labels(), bound, terms.bits, changes),
         ]
         if terms.examples is None:
             own = {name: [n] for name, n in counts.items()}
-            blocks.append(Block([_ROWS], terms.max_rows, own))
+            blocks.append(IntegerBlock([_ROWS], terms.max_rows, own))
         if terms.track_loss:
             losses = {name: self._loss(number, name, weights) for name in there}
             bound = _LARGEST_LOSS * terms.max_rows
-            blocks.append(Reals(["loss"], bound, _LOSS_BITS, losses))
+            blocks.append(RealBlock(["loss"], bound, _LOSS_BITS, losses))
         totals, names = self.opener.add(there, blocks, gone)
         rows = float(totals[1][0]) if terms.examples is None else self._units()
         loss = float(totals[-1][0]) / rows if terms.track_loss else None
@@ -266,7 +265,7 @@ class Trainer:
             else:
                 vectors = local_update.unit_gradients(model.loss, self._rows[name], weights)
             parts[name] = protection.integers(number, vectors, self._carrier.entropy)
-        block = Block(protection.labels(), protection.bound, parts)
+        block = IntegerBlock(protection.labels(), protection.bound, parts)
         totals, names = self.opener.add(there, [block], gone)
         total = protection.decoded(number, totals[0]).reshape(weights.shape)
         if protection.of_sites:
@@ -318,7 +317,7 @@ class Trainer:
             name: protection.plan.add(0, [self._rows[name].unit_count], entropy) for name in asked
         }
         bound = self.terms.max_rows + protection.plan.reach(0)
-        block = Block([f"noised number of {protection.privacy.unit}s"], bound, parts)
+        block = IntegerBlock([f"noised number of {protection.privacy.unit}s"], bound, parts)
         totals, names = self.opener.add(asked, [block], {})
         # Of the others there may be as many a site; it only scales the steps.
         found = totals[0][0] * len(self.sites) / len(names)
@@ -349,5 +348,5 @@ class Trainer:
         self.state = new
 
 
-def _with_dropouts(terms: Terms, privacy: Privacy) -> Terms:
+def _with_dropouts(terms: TrainingTerms, privacy: Privacy) -> TrainingTerms:
     return replace(terms, dropouts=privacy.dropouts)

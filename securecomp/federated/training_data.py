@@ -17,7 +17,7 @@ from securecomp.models import Label
 from securecomp.privacy.policy import Privacy
 from securecomp.statistics.regression import formulas
 from securecomp.statistics.regression.designs import INTERCEPT, Design
-from securecomp.statistics.regression.expressions import Rows as Read
+from securecomp.statistics.regression.expressions import ExpressionRows as Read
 from securecomp.statistics.regression.families import FAMILIES
 from securecomp.statistics.regression.formulas import Category
 from securecomp.statistics.schema import Schema
@@ -46,7 +46,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gathered:
+class TrainingData:
     """What all sites bring, and what they agreed on.
 
     Attributes:
@@ -86,7 +86,7 @@ def of_study(
     bounds: Mapping[str, float] | None,
     *,
     classify: bool,
-) -> Gathered:
+) -> TrainingData:
     """Read a study's rows through a formula.
 
     Args:
@@ -144,7 +144,7 @@ def of_study(
     ends = [_ends(design, i, privacy) for i in columns]
     low, high = (np.array(end, np.float64) for end in zip(*ends, strict=True))
     levels = {name: schema.levels(name) for name in design.categorical}
-    return Gathered(
+    return TrainingData(
         sites, names, low, high, INTERCEPT in design.names, classes, dict(schema.from_data),
         formula, levels, True,
     )  # fmt: skip

@@ -38,7 +38,7 @@ Range = tuple[Words, Words]
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedBits:
     """What one party has of c = x + r.
 
     Attributes:
@@ -73,7 +73,7 @@ def opened(
     run: Lockstep,
     x: Callable[[int], Residues],
     count: int,
-    then: Callable[[Opened], T],
+    then: Callable[[OpenedBits], T],
     by: int = 0,
 ) -> list[T]:
     """Open c = x + r, and return what each party makes of it.
@@ -95,7 +95,7 @@ def opened(
         rows = parts[party][-1].reshape(correlated_randomness.ROWS, -1)
         ours, products = rows[: field.BITS], rows[field.BITS :]
         high = parts[party][1]
-        return then(Opened(value, bits.slices(value), ours, products, high, party == 0))
+        return then(OpenedBits(value, bits.slices(value), ours, products, high, party == 0))
 
     return run.open(count, share, heard)
 
@@ -211,7 +211,7 @@ def negative(run: Lockstep, x: Shares) -> Shares:
     c_0 xor r_0 xor w.
     """
 
-    def start(c: Opened) -> tuple[Range, Words]:
+    def start(c: OpenedBits) -> tuple[Range, Words]:
         last = c.bits[0] ^ c.slices[0] if c.first else c.bits[0]
         return c.leaves(), last
 
@@ -247,7 +247,7 @@ def shifted(run: Lockstep, x: Shares, by: int) -> Shares:
     count = x[0].size
     offset = np.array(_OFFSET, np.uint64)
 
-    def start(c: Opened) -> tuple[list[Range], Opened]:
+    def start(c: OpenedBits) -> tuple[list[Range], OpenedBits]:
         return [c.leaves(0, by), c.leaves(by)], c
 
     def lifted(party: int) -> Residues:

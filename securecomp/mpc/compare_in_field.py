@@ -25,7 +25,7 @@ _ONE = np.array(1, np.uint64)
 _OFFSET = 1 << 59
 
 
-class Arithmetic(Protocol):
+class BitArithmetic(Protocol):
     """What the circuits need of an engine."""
 
     def add(self, x: Pairs, y: Pairs) -> Pairs:
@@ -50,7 +50,7 @@ class Arithmetic(Protocol):
         """Open x; as each party heard it."""
 
 
-class Opened:
+class OpenedDigits:
     """c = x + r, and r's digits.
 
     Attributes:
@@ -59,7 +59,7 @@ class Opened:
         rows: Of each digit, [digit >= 1] and so on, shape (2, values - 1, n).
     """
 
-    def __init__(self, engine: Arithmetic, x: Pairs, cut: int = 0) -> None:
+    def __init__(self, engine: BitArithmetic, x: Pairs, cut: int = 0) -> None:
         self.digits = mac_dealer.digits(cut)
         masks = engine.mask_digits(x[0].shape[1], cut)
         ends = np.cumsum([(1 << bits) - 1 for _, bits in self.digits])[:-1]
@@ -83,7 +83,7 @@ class Opened:
         rows = self.rows[0]
         return [field.subtract(added(pair[:, ::2]), added(pair[:, 1::2])) for pair in rows]
 
-    def compared(self, engine: Arithmetic, low: int, high: int) -> tuple[Pairs, Pairs]:
+    def compared(self, engine: BitArithmetic, low: int, high: int) -> tuple[Pairs, Pairs]:
         """Return [c_i < r_i] and [c_i = r_i] for the digits in bits from low to below high."""
         less: list[list[Residues]] = [[] for _ in self.values]
         same: list[list[Residues]] = [[] for _ in self.values]
@@ -116,7 +116,7 @@ def added(rows: Residues) -> Residues:
     return total
 
 
-def both(engine: Arithmetic, x: Pairs, y: Pairs) -> Pairs:
+def both(engine: BitArithmetic, x: Pairs, y: Pairs) -> Pairs:
     """Return the products of rows: one round."""
     flat = engine.multiply([a.reshape(2, -1) for a in x], [b.reshape(2, -1) for b in y])
     return [f.reshape(a.shape) for f, a in zip(flat, x, strict=True)]
@@ -127,7 +127,9 @@ def row(rows: Pairs, index: int) -> Pairs:
     return [np.ascontiguousarray(pair[:, index]) for pair in rows]
 
 
-def less_and_same(engine: Arithmetic, opened: Opened, low: int, high: int) -> tuple[Pairs, Pairs]:
+def less_and_same(
+    engine: BitArithmetic, opened: OpenedDigits, low: int, high: int
+) -> tuple[Pairs, Pairs]:
     """Return [c' < r'] and [c' = r'] for the bits from low to below high, shape (2, n)."""
     less, same = opened.compared(engine, low, high)
     while less[0].shape[1] > 1:
@@ -153,9 +155,9 @@ def less_and_same(engine: Arithmetic, opened: Opened, low: int, high: int) -> tu
     return row(less, 0), row(same, 0)
 
 
-def negative(engine: Arithmetic, x: Pairs) -> Pairs:
+def negative(engine: BitArithmetic, x: Pairs) -> Pairs:
     """Return [x < 0], for |x| <= (p-1)/2: the last bit of 2x mod p, c_0 xor r_0 xor [c < r]."""
-    opened = Opened(engine, engine.add(x, x))
+    opened = OpenedDigits(engine, engine.add(x, x))
     wrapped, _ = less_and_same(engine, opened, 0, field.BITS)
     last = opened.last_bit()
     product = engine.multiply(wrapped, last)
@@ -166,9 +168,9 @@ def negative(engine: Arithmetic, x: Pairs) -> Pairs:
     return engine.add_each(turned, bits)
 
 
-def zero(engine: Arithmetic, x: Pairs) -> Pairs:
+def zero(engine: BitArithmetic, x: Pairs) -> Pairs:
     """Return [x = 0]: c and r are the same number."""
-    opened = Opened(engine, x)
+    opened = OpenedDigits(engine, x)
     _, same = opened.compared(engine, 0, field.BITS)
     while same[0].shape[1] > 1:
         half = same[0].shape[1] // 2
@@ -180,7 +182,7 @@ def zero(engine: Arithmetic, x: Pairs) -> Pairs:
     return row(same, 0)
 
 
-def shifted(engine: Arithmetic, x: Pairs, by: int) -> Pairs:
+def shifted(engine: BitArithmetic, x: Pairs, by: int) -> Pairs:
     """Return floor(x / 2^by), exactly, for |x| < 2^59 and 0 < by < 59.
 
     As in `comparing`: c1 - r1 + w 2^(61-by) - u less the offset, where w = [c < r] and
@@ -188,7 +190,7 @@ def shifted(engine: Arithmetic, x: Pairs, by: int) -> Pairs:
     """
     count = x[0].shape[1]
     offset = np.full(count, _OFFSET, np.uint64)
-    opened = Opened(engine, engine.add_each(x, [offset] * len(x)), by)
+    opened = OpenedDigits(engine, engine.add_each(x, [offset] * len(x)), by)
     less_low, same_low = less_and_same(engine, opened, 0, by)
     less_high, same_high = less_and_same(engine, opened, by, field.BITS)
     # The summands exclude each other, so that sums are bits.

@@ -15,7 +15,7 @@ from securecomp.mpc.mac_engine import Authenticated
 from securecomp.mpc.public_values import check_bound
 from securecomp.mpc.replicated_engine import Replicated
 from securecomp.mpc.shared_array import SharedArray
-from securecomp.mpc.three_party import Ring
+from securecomp.mpc.three_party import ThreeParties
 from securecomp.protocol.carrier import Carrier
 from securecomp.protocol.journal import Journal
 
@@ -65,7 +65,7 @@ class Computation:
         elif dealer:
             self.engine = Additive(Lockstep(parties, carrier, journal, clients=clients))
         else:
-            self.engine = Replicated(Ring(parties, carrier, journal, clients))
+            self.engine = Replicated(ThreeParties(parties, carrier, journal, clients))
 
     def share(
         self,

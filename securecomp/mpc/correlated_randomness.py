@@ -43,7 +43,7 @@ def seed_keys(seed: bytes, session: bytes) -> bytes:
     return prg.derive(seed, "sharing correlations", session)
 
 
-class Part:
+class Correlations:
     """One party's part of the correlations: what its key expands to. Shows no secret."""
 
     __slots__ = ("_key",)
@@ -93,7 +93,7 @@ def sizes(kind: Kind, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def expand(
-    part: Part, serial: int, kind: Kind, shape: Shape, waiting: Container[int] = ()
+    part: Correlations, serial: int, kind: Kind, shape: Shape, waiting: Container[int] = ()
 ) -> list[Residues]:
     """Return a party's vectors of a correlation, residues first.
 
@@ -134,7 +134,9 @@ def is_words(kind: Kind, vector: int) -> bool:
     return kind in ("gates", "fork") or (kind, vector) in (("mask", 1), ("cut", 2), ("bits", 1))
 
 
-def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) -> list[Residues]:
+def corrections(
+    parts: Sequence[Correlations], serial: int, kind: Kind, shape: Shape
+) -> list[Residues]:
     """Return the vectors that the last party takes in place of its own, as `CORRECTED` lists them.
 
     Args:
@@ -146,7 +148,7 @@ def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) ->
     numbers, slices = sizes(kind, shape)
     count = len(numbers)
 
-    def keys(vector: int, of: Sequence[Part] = parts) -> list[bytes]:
+    def keys(vector: int, of: Sequence[Correlations] = parts) -> list[bytes]:
         return [part.key(serial, vector) for part in of]
 
     def total(vector: int) -> Residues:
@@ -154,7 +156,7 @@ def corrections(parts: Sequence[Part], serial: int, kind: Kind, shape: Shape) ->
         prg.accumulate(out, keys(vector))
         return out
 
-    def joined(vector: int, of: Sequence[Part] = parts) -> Words:
+    def joined(vector: int, of: Sequence[Correlations] = parts) -> Words:
         place = vector - count
         size = slices[place]
         return reduce(np.bitwise_xor, (part.words(serial, place, size) for part in of))

@@ -26,7 +26,7 @@ from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
 from securecomp.errors import LocalProtocolError, ParameterError, ThresholdError
 from securecomp.mpc import correlated_randomness
-from securecomp.mpc.correlated_randomness import Kind, Part, Shape
+from securecomp.mpc.correlated_randomness import Correlations, Kind, Shape
 from securecomp.mpc.roles import (
     Computing,
     Member,
@@ -50,7 +50,7 @@ DEALER = "dealer"
 class Party(Member):
     """One computing party: its identity and its part of the correlations."""
 
-    _part: Part | None = None
+    _part: Correlations | None = None
 
     @property
     def is_last(self) -> bool:
@@ -59,7 +59,7 @@ class Party(Member):
 
     def seeded(self, seed: bytes) -> None:
         """Take the dealer's seed."""
-        self._part = Part(correlated_randomness.seed_keys(seed, self._computing.id))
+        self._part = Correlations(correlated_randomness.seed_keys(seed, self._computing.id))
 
     def correlation(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
         """Return this party's vectors of a correlation; the last one's wait for corrections."""
@@ -85,14 +85,14 @@ class Dealer(Speaker):
         super().__init__(computing, computing.dealer, identity, entropy)
         self.seeds = [entropy(correlated_randomness.SEED_BYTES) for _ in computing.names]
         self._parts = [
-            Part(correlated_randomness.seed_keys(seed, computing.id)) for seed in self.seeds
+            Correlations(correlated_randomness.seed_keys(seed, computing.id)) for seed in self.seeds
         ]
 
     def supply(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
         """Return the last party's corrections."""
         return correlated_randomness.corrections(self._held(), serial, kind, shape)
 
-    def _held(self) -> list[Part]:
+    def _held(self) -> list[Correlations]:
         """Return the parties' parts.
 
         Raises:

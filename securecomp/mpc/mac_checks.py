@@ -30,7 +30,7 @@ from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
 from securecomp.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from securecomp.mpc import correlated_randomness, mac_dealer
-from securecomp.mpc.correlated_randomness import Part, Shape
+from securecomp.mpc.correlated_randomness import Correlations, Shape
 from securecomp.mpc.dealer_parties import Dealer, Party
 from securecomp.mpc.mac_dealer import Kind
 from securecomp.mpc.roles import Computing, Speaker
@@ -226,11 +226,11 @@ class CheckingParty(Party):
 class CheckingClient(Speaker):
     """Shares inputs and hears results without computing; knows masks of its own, by the dealer."""
 
-    _part: Part | None = None
+    _part: Correlations | None = None
 
     def seeded(self, seed: bytes) -> None:
         """Take the dealer's seed."""
-        self._part = Part(correlated_randomness.seed_keys(seed, self._computing.id))
+        self._part = Correlations(correlated_randomness.seed_keys(seed, self._computing.id))
 
     def own(self, serial: int, size: int) -> Residues:
         """Return the mask that this client knows, if the correlation is one of its own."""
@@ -245,13 +245,13 @@ class CheckingClient(Speaker):
 class CheckingDealer(Dealer):
     """Draws the seeds and makes the corrections, with MACs. Sees no data."""
 
-    _clients: tuple[Part, ...] = ()
+    _clients: tuple[Correlations, ...] = ()
 
     def seed_clients(self, count: int) -> list[bytes]:
         """Return a seed for each client."""
         seeds = [self._entropy(correlated_randomness.SEED_BYTES) for _ in range(count)]
         self._clients = tuple(
-            Part(correlated_randomness.seed_keys(s, self._computing.id)) for s in seeds
+            Correlations(correlated_randomness.seed_keys(s, self._computing.id)) for s in seeds
         )
         return seeds
 

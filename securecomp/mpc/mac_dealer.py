@@ -21,7 +21,7 @@ import numpy as np
 
 from securecomp.core import field
 from securecomp.core.field import Residues
-from securecomp.mpc.correlated_randomness import Part, Shape
+from securecomp.mpc.correlated_randomness import Correlations, Shape
 
 Kind = Literal["triple", "square", "matrix", "own", "digits"]
 
@@ -39,12 +39,12 @@ _KEY = 0  # correlations are counted from 1
 _KNOWN = 1 << 16  # parts of a correlation are counted from 0
 
 
-def key_share(part: Part) -> Residues:
+def key_share(part: Correlations) -> Residues:
     """Return a party's share of alpha, shape ()."""
     return part.residues(_KEY, 0, 1).reshape(())
 
 
-def known(part: Part, serial: int, size: int) -> Residues:
+def known(part: Correlations, serial: int, size: int) -> Residues:
     """Return the mask that the party with this part, and nobody else, knows."""
     return part.residues(serial, _KNOWN, size)
 
@@ -80,7 +80,11 @@ def digits(cut: int) -> list[tuple[int, int]]:
 
 
 def expand(
-    part: Part, serial: int, kind: Kind, shape: Shape, corrections: Sequence[Residues] | None = None
+    part: Correlations,
+    serial: int,
+    kind: Kind,
+    shape: Shape,
+    corrections: Sequence[Residues] | None = None,
 ) -> list[Residues]:
     """Return a party's vectors of a correlation, each of shape (2, n): shares, and their MACs.
 
@@ -106,7 +110,11 @@ def expand(
 
 
 def corrections(
-    parts: Sequence[Part], serial: int, kind: Kind, shape: Shape, clients: Sequence[Part] = ()
+    parts: Sequence[Correlations],
+    serial: int,
+    kind: Kind,
+    shape: Shape,
+    clients: Sequence[Correlations] = (),
 ) -> list[Residues]:
     """Return what the last party takes in place of its own, in the order of the vectors.
 
@@ -134,7 +142,7 @@ def corrections(
 
 
 def _value(
-    held: tuple[Sequence[Part], Sequence[Part]],
+    held: tuple[Sequence[Correlations], Sequence[Correlations]],
     serial: int,
     kind: Kind,
     shape: Shape,

@@ -45,10 +45,10 @@ from securecomp.core import field, field_kernels
 from securecomp.core.field import Residues
 from securecomp.mpc import compare_bits
 from securecomp.mpc.engine import LinearEngine, Move, Value, column_sums
-from securecomp.mpc.three_party import Part, Ring
+from securecomp.mpc.three_party import Part, ThreeParties
 
 
-class Replicated(LinearEngine[Ring]):
+class Replicated(LinearEngine[ThreeParties]):
     """Replicated shares: three parties, no dealer, any one of them passive.
 
     Each party's array of a value has two rows: its own share, and the next party's.

@@ -98,7 +98,7 @@ class Holder(Member):
         self._seed = b""
 
 
-class Ring:
+class ThreeParties:
     """Drives the three parties, one step after the other, and counts.
 
     Attributes:

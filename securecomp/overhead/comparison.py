@@ -18,7 +18,7 @@ _SOFTWARE = ("os", "python", "blas")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CaseChange:
     """A case in two runs.
 
     Attributes:
@@ -73,7 +73,7 @@ class Comparison:
         remarks: What else changed, and what cannot be compared, and why.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[CaseChange, ...]
     remarks: tuple[str, ...]
 
 
@@ -143,12 +143,12 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
     return Comparison(tuple(changes), tuple(remarks))
 
 
-def _change(old: Row, new: Row) -> Change:
+def _change(old: Row, new: Row) -> CaseChange:
     changes = {
         side: _ratio(_samples(new)[side], _samples(old)[side], side, new, old)
         for side in ("secure", "plain", "ratio")
     }
-    return Change(
+    return CaseChange(
         new["case"],
         new["title"],
         **changes,

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from securecomp.errors import WrongResultError
 from securecomp.overhead.data import integers, reals
-from securecomp.overhead.job import Cost, Job
+from securecomp.overhead.job import Job, Traffic
 from securecomp.overhead.totals import hospitals
 from securecomp.statistics import Column, Count, Mean, Study, Sum, Variance
 
@@ -71,7 +71,7 @@ def moments(parties: int, rows: int) -> Job:
         setup=lambda: Study(sites, columns=columns, minimum_count=0),
         secure=lambda study: study.run(questions),
         check=check,
-        cost=lambda _, results: Cost.of(results[0].run.transcript),
+        cost=lambda _, results: Traffic.of(results[0].run.transcript),
         seconds=lambda results: results[0].run.seconds,
         note=NOTE,
     )
@@ -114,7 +114,7 @@ def regression(parties: int, rows: int) -> Job:
         setup=lambda: Study(sites, columns=columns),
         secure=lambda study: study.glm("died ~ age + arm", "logistic"),
         check=check,
-        cost=lambda _, result: Cost.of(result.run.transcript),
+        cost=lambda _, result: Traffic.of(result.run.transcript),
         note=_FIT_NOTE,
     )
 

@@ -12,7 +12,7 @@ from securecomp.ckks import InferenceClient, InferenceServer, LogisticModel, Mod
 from securecomp.errors import WrongResultError
 from securecomp.models import probabilities
 from securecomp.overhead.data import reals
-from securecomp.overhead.job import DECODE, Cost, Job
+from securecomp.overhead.job import DECODE, Job, Traffic
 from securecomp.protocol.identity import Identity
 
 FEATURES = 30
@@ -98,7 +98,7 @@ class Parties:
         self,
         secure: Callable[[], Any],
         read: Callable[[Any], npt.NDArray[Any]],
-        cost: Callable[[Any], Cost],
+        cost: Callable[[Any], Traffic],
         *,
         cores: int = 1,
         floors: Mapping[str, Callable[[], Any]] | None = None,
@@ -127,7 +127,7 @@ class Parties:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class InferenceOutcome:
     """What the client reads, the bytes there and back, and what each step took."""
 
     values: npt.NDArray[Any]
@@ -136,7 +136,7 @@ class Answer:
     seconds: Mapping[str, float]
 
 
-def ask(p: Parties) -> Answer:
+def ask(p: Parties) -> InferenceOutcome:
     """Let the client encrypt, the server predict and the client decrypt."""
     start = perf_counter()
     request = p.client.encrypt(p.rows)
@@ -149,7 +149,7 @@ def ask(p: Parties) -> Answer:
         "server": predicted - encrypted,
         DECODE: perf_counter() - predicted,
     }
-    return Answer(values, len(request), len(answer), took)
+    return InferenceOutcome(values, len(request), len(answer), took)
 
 
 def whole(rows: int, features: int = FEATURES, **choices: Any) -> Job:
@@ -164,10 +164,10 @@ def with_keys(rows: int, features: int = FEATURES, **choices: Any) -> Job:
 
 
 def _together(p: Parties) -> Job:
-    def cost(answer: Answer) -> Cost:
+    def cost(answer: InferenceOutcome) -> Traffic:
         sent, received = answer.sent, answer.received
         roles = {"client": sent, "server": received}
-        return Cost(max(sent, received), sent + received, 2, 2, roles, sent + received)
+        return Traffic(max(sent, received), sent + received, 2, 2, roles, sent + received)
 
     both = p.job(lambda: ask(p), lambda answer: answer.values, cost)
     return replace(both, parts=lambda _, answer: answer.seconds)

@@ -8,7 +8,7 @@ from typing import Any
 from securecomp.errors import ParameterError, WrongResultError
 from securecomp.protocol.local_carrier import Transcript
 
-__all__ = ["DECODE", "Case", "Cost", "Job", "Target", "WrongResultError", "chosen", "role"]
+__all__ = ["DECODE", "Case", "Job", "Target", "Traffic", "WrongResultError", "chosen", "role"]
 
 DECODE = "decode"
 """The part of the online time in which the receiver reads the result."""
@@ -33,7 +33,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Traffic:
     """What crossed the network, counted by the library.
 
     Attributes:
@@ -54,7 +54,7 @@ class Cost:
     bytes_on_line: int | None = None
 
     @classmethod
-    def of(cls, transcript: Transcript, sites: Collection[str] = ()) -> "Cost":
+    def of(cls, transcript: Transcript, sites: Collection[str] = ()) -> "Traffic":
         """Return what the library counted.
 
         Args:
@@ -107,7 +107,7 @@ class Job:
     check: Callable[[Any, Any], float]
     setup: Callable[[], Any] | None = None
     floors: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
-    cost: Callable[[Any, Any], Cost] | None = None
+    cost: Callable[[Any, Any], Traffic] | None = None
     seconds: Callable[[Any], float] | None = None
     before: Callable[[Any], float] | None = None
     parts: Callable[[Any, Any], Mapping[str, float]] | None = None

@@ -11,11 +11,11 @@ from typing import Any
 from securecomp.overhead import charts, views
 from securecomp.overhead.charts import Band, Dot
 from securecomp.overhead.line_model import LINES
-from securecomp.overhead.published_claims import CLAIMS, Claim, verdict
+from securecomp.overhead.published_claims import CLAIMS, PublishedClaim, verdict
 from securecomp.overhead.quantities import figures, seconds, size
 from securecomp.overhead.rates import BOUND
 from securecomp.overhead.scheme_choice import CASES, Way, fastest, ways
-from securecomp.overhead.views import Job, Row, Spread
+from securecomp.overhead.views import MeasuredRow, Row, Spread
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.protocol.sum_protocols import SumProtocol
 from securecomp.secagg.masked_sum import Masking
@@ -36,12 +36,12 @@ _SCHEMES: dict[str, SumProtocol] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SchemeSection:
     """The cases of one scheme."""
 
     title: str
     dots: str
-    jobs: Sequence[Job]
+    jobs: Sequence[MeasuredRow]
     decoded: bool
     growth: Sequence[tuple[str, Sequence[Figure]]]
     notes: Sequence[tuple[str, str]]
@@ -121,7 +121,7 @@ def _ends(ratios: Sequence[float]) -> dict[str, str]:
     return {name: f"{figures(ratio)}x" for name, ratio in three.items()}
 
 
-def _claimed(claim: Claim, rows: Sequence[Row]) -> dict[str, Any]:
+def _claimed(claim: PublishedClaim, rows: Sequence[Row]) -> dict[str, Any]:
     """Return a claim, and how many of the ratios that it is about are below, within, above it."""
     about = [row["ratio"] for row in rows if views.family(row) == claim.family]
     found = [verdict(ratio, claim.facts()) for ratio in about]
@@ -133,7 +133,7 @@ def _claimed(claim: Claim, rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _section(name: str, rows: Sequence[Row]) -> Section:
+def _section(name: str, rows: Sequence[Row]) -> SchemeSection:
     title = views.heading(name)
     dots = [
         Dot(row["case"], (ends := views.ends(row["ratio"]))[0], row["ratio"]["median"], ends[1])
@@ -147,7 +147,7 @@ def _section(name: str, rows: Sequence[Row]) -> Section:
         f"{figures(most)}x; the table below has each."
     )
     grown = {s: _growth(title, views.points(rows, s), s) for s in series}
-    return Section(
+    return SchemeSection(
         title,
         charts.ratios(dots, bands, said),
         [views.job(row) for row in rows],

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from securecomp.errors import WrongResultError
 from securecomp.overhead.data import integers, reals
 from securecomp.overhead.inference import BOUND as FEATURE_BOUND
-from securecomp.overhead.job import Case, Cost, Job
+from securecomp.overhead.job import Case, Job, Traffic
 from securecomp.overhead.totals import BITS, BOUND, check
 
 OTHERS = (
@@ -83,7 +83,7 @@ def total(parties: int, elements: int) -> Job:
         plain=lambda: np.add.reduce(inputs, axis=0, out=out),
         secure=secure,
         check=check,
-        cost=lambda *_: Cost(size, size * (parties + 1), 2, parties + 1),
+        cost=lambda *_: Traffic(size, size * (parties + 1), 2, parties + 1),
         note="One value a ciphertext, with a key in steady use. Bytes: of the ciphertexts alone.",
     )
 
@@ -118,6 +118,6 @@ def logits(rows: int, features: int) -> Job:
         plain=lambda: np.matmul(table, weights, out=out),
         secure=secure,
         check=error,
-        cost=lambda _, result: Cost(max(result[1:]), sum(result[1:]), 2, 2),
+        cost=lambda _, result: Traffic(max(result[1:]), sum(result[1:]), 2, 2),
         note="One row a vector, the parameters of its tutorials, keys before the time.",
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PublishedClaim:
     """A sentence that people repeat.
 
     Attributes:
@@ -26,8 +26,8 @@ class Claim:
 
 
 CLAIMS = (
-    Claim("mpc", "MPC is 100 to 1,000 times slower", 100, 1_000),
-    Claim("fhe", "FHE is 10,000 to 1,000,000 times slower", 10_000, 1_000_000),
+    PublishedClaim("mpc", "MPC is 100 to 1,000 times slower", 100, 1_000),
+    PublishedClaim("fhe", "FHE is 10,000 to 1,000,000 times slower", 10_000, 1_000_000),
 )
 
 

@@ -15,7 +15,7 @@ from securecomp.mpc.functions import SIGMOID_ERROR, sigmoid
 from securecomp.mpc.selection import sort
 from securecomp.mpc.shared_array import SharedArray
 from securecomp.overhead.data import integers
-from securecomp.overhead.job import Cost, Job
+from securecomp.overhead.job import Job, Traffic
 from securecomp.overhead.totals import ClockedCarrier, hospitals
 
 Array = npt.NDArray[Any]
@@ -33,7 +33,7 @@ _WHOLE_NOTE = f"From inputs, which are shared, to the revealed result. {_PARTIES
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ComputingParties:
     """Who computes, and how.
 
     Attributes:
@@ -199,15 +199,17 @@ OPERATIONS = {
 }
 
 
-TWO = Setting("2", "2 parties and a dealer", 2)
+TWO = ComputingParties("2", "2 parties and a dealer", 2)
 OTHERS = (
-    Setting("3", "3 parties without a dealer", 3, {"dealer": False}),
-    Setting("mac", "2 parties and a dealer, active security", 2, {"integrity": "mac"}, owes=True),
+    ComputingParties("3", "3 parties without a dealer", 3, {"dealer": False}),
+    ComputingParties(
+        "mac", "2 parties and a dealer, active security", 2, {"integrity": "mac"}, owes=True
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ComputedShares:
     """A result, and what it took.
 
     Attributes:
@@ -222,7 +224,7 @@ class Result:
     scale: int
     online: float
     dealer: float
-    cost: Cost
+    cost: Traffic
 
 
 class Clock:
@@ -239,21 +241,21 @@ class Clock:
         """Return what the dealer has taken so far, 0 where there is none."""
         return getattr(self._run, "dealer_seconds", 0.0)
 
-    def result(self, scale: int, opened: Callable[[], Array]) -> Result:
+    def result(self, scale: int, opened: Callable[[], Array]) -> ComputedShares:
         """Return the result with what was counted."""
         took = time.perf_counter() - self._start
         dealer = self._dealer() - self._dealt
-        cost = replace(Cost.of(self._carrier.transcript), rounds=self._run.rounds - self._rounds)
-        return Result(opened, scale, took - dealer, dealer, cost)
+        cost = replace(Traffic.of(self._carrier.transcript), rounds=self._run.rounds - self._rounds)
+        return ComputedShares(opened, scale, took - dealer, dealer, cost)
 
 
-def job(operation: Operation, setting: Setting, elements: int, series: str = "") -> Job:
+def job(operation: Operation, setting: ComputingParties, elements: int, series: str = "") -> Job:
     """Return a job from shares to shares; its inputs are shared here, once."""
     carrier = ClockedCarrier(hospitals(setting.parties))
     mpc = Computation(hospitals(setting.parties), carrier, **setting.options)
     x, y = operation.sharing(elements)(mpc)
 
-    def secure(_: object) -> Result:
+    def secure(_: object) -> ComputedShares:
         clock = Clock(mpc, carrier)
         array = operation.secure(x, y)
         if setting.owes:
@@ -278,13 +280,13 @@ def whole(operation: Operation, elements: int) -> Job:
         carrier = ClockedCarrier(names)
         return Computation(names, carrier), carrier
 
-    def secure(state: tuple[Computation, ClockedCarrier]) -> Result:
+    def secure(state: tuple[Computation, ClockedCarrier]) -> ComputedShares:
         clock = Clock(*state)
         array = operation.secure(*share(state[0]))
         values = array.reveal()
         return clock.result(array.scale, lambda: values)
 
-    def parts(state: tuple[Computation, ClockedCarrier], _: Result) -> dict[str, float]:
+    def parts(state: tuple[Computation, ClockedCarrier], _: ComputedShares) -> dict[str, float]:
         # The dealer's work is set-up.
         return {name: s for name, s in state[1].parts().items() if name != "dealer"}
 
@@ -296,9 +298,9 @@ def whole(operation: Operation, elements: int) -> Job:
 
 def _job(
     operation: Operation,
-    setting: Setting,
+    setting: ComputingParties,
     elements: int,
-    secure: Callable[[Any], Result],
+    secure: Callable[[Any], ComputedShares],
     *,
     sizes: Mapping[str, int],
     note: str,
@@ -317,7 +319,7 @@ def _job(
     )
 
 
-def check(plain: Array, result: Result, error: float) -> float:
+def check(plain: Array, result: ComputedShares, error: float) -> float:
     """Compare the opened result with numpy's, on the same grid unless an error is allowed."""
     opened = result.open()
     if error:

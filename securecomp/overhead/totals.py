@@ -10,7 +10,7 @@ import numpy as np
 
 from securecomp.errors import WrongResultError
 from securecomp.overhead.data import integers
-from securecomp.overhead.job import DECODE, Cost, Job, role
+from securecomp.overhead.job import DECODE, Job, Traffic, role
 from securecomp.paillier import PrivateKey, encrypt
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.protocol.carrier import K, T, Vector
@@ -141,7 +141,7 @@ def pair(scheme: SumProtocol, inputs: Vector, receivers: Sequence[str]) -> dict[
         "setup": setup,
         "secure": secure,
         "check": check,
-        "cost": lambda carrier, _: Cost.of(carrier.transcript),
+        "cost": lambda carrier, _: Traffic.of(carrier.transcript),
         "parts": lambda carrier, _: carrier.parts(_BY_ROUND[scheme.name]),
     }
 

@@ -116,7 +116,7 @@ def between(times: tuple[float, float] | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class MeasuredRow:
     """A measured row, each fact as text."""
 
     title: str
@@ -141,11 +141,11 @@ class Job:
     floors: Sequence[str]
 
 
-def job(row: Row) -> Job:
+def job(row: Row) -> MeasuredRow:
     """Return what the page shows of a row."""
     parts = row.get("parts") or {}
     sent = "rounds" in row
-    return Job(
+    return MeasuredRow(
         title=row["title"],
         case=row["case"],
         sizes=sizes(row),

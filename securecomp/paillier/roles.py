@@ -94,7 +94,7 @@ class Upload(wire.Message, frozen=True):
     signature: bytes
 
 
-class Aggregate(wire.Message, frozen=True):
+class EncryptedTotal(wire.Message, frozen=True):
     """Aggregator to key holder: the encrypted total, and whose vectors are in it."""
 
     KIND: ClassVar[int] = 33
@@ -102,7 +102,7 @@ class Aggregate(wire.Message, frozen=True):
     ciphertexts: bytes
 
 
-class Total(wire.Message, frozen=True):
+class DecryptedTotal(wire.Message, frozen=True):
     """Key holder to receiver: the total, 8 bytes a value."""
 
     KIND: ClassVar[int] = 34
@@ -285,7 +285,7 @@ class Aggregator(_PaillierRole):
             )
         fresh = self._total.rerandomised(exponent=self._exponent, entropy=self._entropy)
         names = self._session.contributors
-        message = Aggregate(
+        message = EncryptedTotal(
             sorted(names.index(name) for name in self._there),
             join_ciphertexts(self._key, fresh.ciphertexts),
         )
@@ -339,17 +339,17 @@ class KeyHolder(_PaillierRole):
             RangeError: The total is beyond the agreed bounds.
         """
         following = self._next("decrypt")
-        sender, message, _ = self._open(data, Aggregate, self._session.servers[:1])
+        sender, message, _ = self._open(data, EncryptedTotal, self._session.servers[:1])
         # Whether a total is in range is an answer too: one aggregate is opened, or none.
         with self._all_or_nothing():
             values = self._open_total(sender, message)
-            total = Total(message.contributors, values.astype("<i8").tobytes())
+            total = DecryptedTotal(message.contributors, values.astype("<i8").tobytes())
             sealed = {name: self._send(total, name) for name in self._session.receivers}
         self._drop()
         self.state = following
         return sealed
 
-    def _open_total(self, sender: str, message: Aggregate) -> npt.NDArray[np.int64]:
+    def _open_total(self, sender: str, message: EncryptedTotal) -> npt.NDArray[np.int64]:
         listed = message.contributors
         check_listed(sender, listed, self._session)
         if self._private is None:
@@ -420,7 +420,7 @@ class Receiver(SessionRole):
             RangeError: The total is beyond the agreed bounds.
         """
         following = self._next("receive")
-        sender, total, _ = self._open(data, Total, self._session.servers[1:])
+        sender, total, _ = self._open(data, DecryptedTotal, self._session.servers[1:])
         check_listed(sender, total.contributors, self._session)
         if len(total.values) != 8 * self._session.layout.length:
             raise RemoteProtocolError(sender, "its total has another length than agreed")

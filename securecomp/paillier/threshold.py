@@ -140,7 +140,7 @@ class KeyShare:
         return f"KeyShare({self.index} of {self.key.holders}, threshold {self.key.threshold})"
 
 
-class Partial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PartialDecryption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One holder's partial decryption of a vector, with proofs.
 
     Attributes:
@@ -160,7 +160,7 @@ class Partial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.msgpack.encode(self)
 
     @classmethod
-    def decode(cls, data: bytes) -> "Partial":
+    def decode(cls, data: bytes) -> "PartialDecryption":
         """Read them.
 
         Raises:
@@ -258,7 +258,7 @@ def _small_factor(candidate: Any) -> bool:
 
 def partial_decrypt(
     share: KeyShare, vector: EncryptedVector, *, entropy: Entropy = entropy_.system
-) -> Partial:
+) -> PartialDecryption:
     """Decrypt a holder's part of a vector, and prove it.
 
     Raises:
@@ -286,7 +286,7 @@ def partial_decrypt(
         values.append(int(value).to_bytes(size, "big"))
         challenges.append(challenge.to_bytes(_CHALLENGE_BITS // 8, "big"))
         responses.append(int(response).to_bytes((response.bit_length() + 7) // 8, "big"))
-    return Partial(share.index, values, challenges, responses)
+    return PartialDecryption(share.index, values, challenges, responses)
 
 
 def _challenge(key: ThresholdKey, index: int, c: Any, value: Any, a: Any, b: Any) -> int:
@@ -297,7 +297,9 @@ def _challenge(key: ThresholdKey, index: int, c: Any, value: Any, a: Any, b: Any
     return int.from_bytes(hashlib.sha256(data).digest(), "big")
 
 
-def verify_partial(key: ThresholdKey, vector: EncryptedVector, partial: Partial) -> list[Any]:
+def verify_partial(
+    key: ThresholdKey, vector: EncryptedVector, partial: PartialDecryption
+) -> list[Any]:
     """Check a holder's proofs and return its values.
 
     Raises:
@@ -335,7 +337,7 @@ def verify_partial(key: ThresholdKey, vector: EncryptedVector, partial: Partial)
 
 
 def combine(
-    key: ThresholdKey, vector: EncryptedVector, partials: Sequence[Partial]
+    key: ThresholdKey, vector: EncryptedVector, partials: Sequence[PartialDecryption]
 ) -> npt.NDArray[Any]:
     """Verify partial decryptions and return the values, shape (d,).
 

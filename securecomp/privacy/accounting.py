@@ -98,7 +98,7 @@ Steps = Sequence[tuple[Mechanism, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class TotalCost:
     """What several answers cost together.
 
     Attributes:
@@ -121,7 +121,7 @@ def total(
     delta: Amount,
     relation: Relation = "add/remove",
     accountant: Accountant | None = None,
-) -> Total:
+) -> TotalCost:
     """Return the epsilon of all answers together.
 
     Args:
@@ -146,7 +146,7 @@ def total(
     if not bounds:
         raise ParameterError("; ".join(f"{name}: {why}" for name, why in refused.items()))
     best = min(bounds, key=bounds.__getitem__)
-    return Total(bounds[best], probability, best, bounds, refused)
+    return TotalCost(bounds[best], probability, best, bounds, refused)
 
 
 def renyi(steps: Steps, orders: Sequence[float], relation: Relation = "add/remove") -> list[float]:

@@ -2,9 +2,9 @@
 
 No total with less noise exists anywhere: a server sees shares or masks, a receiver the noised sum.
 A party knows its own part of the noise, and parties that collude know theirs; so the noise of the
-others, the honest ones that stay to the end, must be enough alone. A `Plan` is made for the fewest
-there can be, and refuses a sum of fewer contributors, before anything is opened; masking's clients
-refuse too, if their session's `minimum` is the plan's `needed`.
+others, the honest ones that stay to the end, must be enough alone. A `NoisePlan` is made for the
+fewest there can be, and refuses a sum of fewer contributors, before anything is opened; masking's
+clients refuse too, if their session's `minimum` is the plan's `needed`.
 
 What parties learn: the noised sums. Against: any `colluding` parties and the servers together that
 follow the protocol. A party that does not add its noise is one more that colludes.
@@ -25,7 +25,7 @@ from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.privacy import noise_distributions, samplers
-from securecomp.privacy.noise_distributions import Change
+from securecomp.privacy.noise_distributions import UnitChange
 from securecomp.privacy.policy import KINDS, Kind
 
 _NORMAL, _LAPLACE = 1.96, 2.12  # standard deviations that hold 95 %: of one Laplace number 2.118
@@ -34,7 +34,7 @@ _GRID = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class NoisePlan:
     """Who adds which noise to which block of integers, and what it promises.
 
     Attributes:
@@ -51,7 +51,7 @@ class Plan:
     kind: Kind
     epsilon: float
     delta: float
-    changes: tuple[Change, ...]
+    changes: tuple[UnitChange, ...]
     parts: tuple[Fraction, ...]
     parties: int
     honest: int
@@ -131,14 +131,14 @@ class Plan:
 
 def plan(
     kind: Kind,
-    changes: Sequence[Change],
+    changes: Sequence[UnitChange],
     epsilon: float,
     delta: float,
     parties: int,
     *,
     colluding: int = 1,
     dropouts: int = 0,
-) -> Plan:
+) -> NoisePlan:
     """Calibrate the noise of all parties.
 
     Args:
@@ -174,7 +174,7 @@ def plan(
     needed = parties - dropouts
     if kind == "laplace":
         scales = [Fraction(len(changes) * c.l1) / Fraction(epsilon) for c in changes]
-        return Plan(kind, epsilon, 0.0, changes, tuple(scales), parties, honest, needed)
+        return NoisePlan(kind, epsilon, 0.0, changes, tuple(scales), parties, honest, needed)
     if kind == "skellam":
         total = noise_distributions.skellam_variances(changes, epsilon, delta)
         local = [variance / honest for variance in total]
@@ -184,7 +184,7 @@ def plan(
     parts = tuple(
         Fraction(math.ceil(v * _GRID), _GRID) if v > 2.0**-10 else Fraction(v) for v in local
     )
-    return Plan(kind, epsilon, delta, changes, parts, parties, honest, needed)
+    return NoisePlan(kind, epsilon, delta, changes, parts, parties, honest, needed)
 
 
 def check_promise(kind: Kind, epsilon: float, delta: float) -> None:

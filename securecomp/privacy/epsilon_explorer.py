@@ -28,7 +28,7 @@ COUNT = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SliderPosition:
     """A position of both sliders.
 
     Attributes:
@@ -101,7 +101,7 @@ def _fixed(value: float, digits: int) -> str:
     return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
-def row(setting: Setting) -> list[str]:
+def row(setting: SliderPosition) -> list[str]:
     """Return epsilon, answers, accuracy, cap and typical error, as text."""
     texts = (percent(setting.accuracy), percent(setting.cap), size(setting.error))
     return [f"{setting.epsilon:g}", str(setting.answers), *texts]
@@ -109,7 +109,7 @@ def row(setting: Setting) -> list[str]:
 
 def table() -> list[list[str]]:
     """Return a row each for some positions."""
-    return [row(Setting(epsilon, n)) for epsilon in (0.1, 0.5, 1, 3, 10) for n in (1, 10)]
+    return [row(SliderPosition(epsilon, n)) for epsilon in (0.1, 0.5, 1, 3, 10) for n in (1, 10)]
 
 
 def page(epsilon: Amount = 1, answers: int = 1) -> str:

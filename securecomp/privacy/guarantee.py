@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from securecomp.privacy.privacy_amounts import Amount, Cost, delta_of, epsilon_of, written
+from securecomp.privacy.privacy_amounts import Amount, PrivacyCost, delta_of, epsilon_of, written
 from securecomp.privacy.sensitivity import Neighbours
 
 FALSE_ALARMS = 0.01
@@ -44,7 +44,7 @@ class Guarantee:
     scale: float
     error: float
     accountant: str = "analytic"
-    spent: Cost | None = None
+    spent: PrivacyCost | None = None
 
     def explain(self) -> str:
         """Return the promise in words."""

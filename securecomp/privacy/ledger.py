@@ -20,8 +20,8 @@ from securecomp.errors import (
     LocalProtocolError,
     ParameterError,
 )
-from securecomp.privacy.ledger_history import Kind, State, check_head, opening, replay
-from securecomp.privacy.privacy_amounts import NOTHING, Amount, Cost, written
+from securecomp.privacy.ledger_history import Kind, LedgerBalance, check_head, opening, replay
+from securecomp.privacy.privacy_amounts import NOTHING, Amount, PrivacyCost, written
 from securecomp.privacy.sensitivity import Neighbours
 from securecomp.protocol.journal import sync
 
@@ -54,7 +54,7 @@ class Reservation:
     """
 
     number: int
-    cost: Cost
+    cost: PrivacyCost
 
 
 class Ledger:
@@ -100,7 +100,7 @@ class Ledger:
             ParameterError: The file exists, the name is empty, or an amount cannot be.
             LocalProtocolError: It cannot be written.
         """
-        budget = Cost.of(epsilon, delta)
+        budget = PrivacyCost.of(epsilon, delta)
         if budget.epsilon == 0:
             raise ParameterError("a budget of epsilon 0 answers nothing; give one above 0")
         if not dataset.strip():
@@ -119,18 +119,18 @@ class Ledger:
             with ledger._connection(write=True) as connection:
                 connection.execute(_TABLE)
                 what = opening(dataset, neighbours or Neighbours())
-                ledger._append(connection, State(), "create", None, budget, what)
+                ledger._append(connection, LedgerBalance(), "create", None, budget, what)
         except BaseException:
             ledger._path.unlink(missing_ok=True)
             raise
         return ledger
 
-    def state(self) -> State:
+    def state(self) -> LedgerBalance:
         """Return what the history adds up to, after checking it."""
         with self._connection(write=False) as connection:
             return self._read(connection)
 
-    def verify(self, head: str | None = None) -> State:
+    def verify(self, head: str | None = None) -> LedgerBalance:
         """Return the state, if the history is as it was written.
 
         Args:
@@ -144,11 +144,11 @@ class Ledger:
             check_head(state, head, self._shown)
         return state
 
-    def check(self, cost: Cost, neighbours: Neighbours) -> None:
+    def check(self, cost: PrivacyCost, neighbours: Neighbours) -> None:
         """Refuse what `reserve` would refuse; nothing is written."""
         self._check(self.state(), cost, neighbours)
 
-    def reserve(self, what: str, cost: Cost, neighbours: Neighbours) -> Reservation:
+    def reserve(self, what: str, cost: PrivacyCost, neighbours: Neighbours) -> Reservation:
         """Set aside what a run will cost, before it runs.
 
         Args:
@@ -167,7 +167,7 @@ class Ledger:
             number = self._append(connection, state, "reserve", None, cost, what)
         return Reservation(number, cost)
 
-    def settle(self, reservation: Reservation, cost: Cost | None = None) -> None:
+    def settle(self, reservation: Reservation, cost: PrivacyCost | None = None) -> None:
         """Record what a run cost, after it ran; the rest of its reservation is free again.
 
         Args:
@@ -188,13 +188,15 @@ class Ledger:
         self._end(reservation, "cancel", NOTHING)
 
     @contextmanager
-    def spending(self, what: str, cost: Cost, neighbours: Neighbours) -> Iterator[Reservation]:
+    def spending(
+        self, what: str, cost: PrivacyCost, neighbours: Neighbours
+    ) -> Iterator[Reservation]:
         """Reserve before a block and settle after it; an error within it spends all of it."""
         reservation = self.reserve(what, cost, neighbours)
         yield reservation
         self.settle(reservation)
 
-    def _check(self, state: State, cost: Cost, neighbours: Neighbours) -> None:
+    def _check(self, state: LedgerBalance, cost: PrivacyCost, neighbours: Neighbours) -> None:
         mine = state.neighbours
         if (neighbours.relation, neighbours.unit) != (mine.relation, mine.unit) or (
             neighbours.records < mine.records
@@ -212,7 +214,7 @@ class Ledger:
                 f"{left}; nothing was computed or spent; ask for less"
             )
 
-    def _end(self, reservation: Reservation, kind: Kind, cost: Cost) -> None:
+    def _end(self, reservation: Reservation, kind: Kind, cost: PrivacyCost) -> None:
         _refuse_negative(cost)
         with self._connection(write=True) as connection:
             state = self._read(connection)
@@ -228,7 +230,7 @@ class Ledger:
                 )
             self._append(connection, state, kind, reservation.number, cost, "")
 
-    def _read(self, connection: sqlite3.Connection) -> State:
+    def _read(self, connection: sqlite3.Connection) -> LedgerBalance:
         rows = connection.execute(
             "SELECT number, kind, reservation, epsilon, delta, what, time, link FROM history "
             "ORDER BY number"
@@ -244,10 +246,10 @@ class Ledger:
     def _append(
         self,
         connection: sqlite3.Connection,
-        state: State,
+        state: LedgerBalance,
         kind: Kind,
         reservation: int | None,
-        cost: Cost,
+        cost: PrivacyCost,
         what: str,
     ) -> int:
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -278,7 +280,7 @@ class Ledger:
             ) from None
 
 
-def report(state: State) -> dict[str, str | int]:
+def report(state: LedgerBalance) -> dict[str, str | int]:
     """Return a budget's figures, for people and machines."""
     neighbours = state.neighbours
     return {
@@ -298,6 +300,6 @@ def report(state: State) -> dict[str, str | int]:
     }
 
 
-def _refuse_negative(cost: Cost) -> None:
+def _refuse_negative(cost: PrivacyCost) -> None:
     if cost.epsilon < 0 or cost.delta < 0:
         raise ParameterError(f"a cost is not negative: {cost}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
 from securecomp.errors import KeyMismatchError, LocalProtocolError, ParameterError
-from securecomp.privacy.privacy_amounts import NOTHING, Cost, written
+from securecomp.privacy.privacy_amounts import NOTHING, PrivacyCost, written
 from securecomp.privacy.sensitivity import Neighbours
 
 Kind = Literal["create", "reserve", "settle", "cancel"]
@@ -20,7 +20,7 @@ _START = "securecomp privacy budget, version 1"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One line of the history.
 
     Attributes:
@@ -36,7 +36,7 @@ class Entry:
     number: int
     kind: Kind
     reservation: int
-    cost: Cost
+    cost: PrivacyCost
     what: str
     time: str
     link: str
@@ -56,7 +56,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class State:
+class LedgerBalance:
     """What a history adds up to.
 
     Attributes:
@@ -70,13 +70,13 @@ class State:
 
     dataset: str = ""
     neighbours: Neighbours = field(default_factory=Neighbours)
-    budget: Cost = NOTHING
-    spent: Cost = NOTHING
-    open: dict[int, Cost] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
+    budget: PrivacyCost = NOTHING
+    spent: PrivacyCost = NOTHING
+    open: dict[int, PrivacyCost] = field(default_factory=dict)
+    entries: list[HistoryEntry] = field(default_factory=list)
 
     @property
-    def left(self) -> Cost:
+    def left(self) -> PrivacyCost:
         """What can still be spent."""
         return self.budget - self.spent
 
@@ -85,15 +85,17 @@ class State:
         """The last link; note it elsewhere to notice an older file."""
         return self.entries[-1].link if self.entries else _START
 
-    def next(self, kind: Kind, reservation: int | None, cost: Cost, what: str, time: str) -> Entry:
+    def next(
+        self, kind: Kind, reservation: int | None, cost: PrivacyCost, what: str, time: str
+    ) -> HistoryEntry:
         """Return the entry that would come next, and add it."""
         number = len(self.entries) + 1
         bare = (number, kind, number if reservation is None else reservation, cost, what, time)
-        entry = Entry(*bare, link=_link(self.head, Entry(*bare, link="")))
+        entry = HistoryEntry(*bare, link=_link(self.head, HistoryEntry(*bare, link="")))
         self._add(entry)
         return entry
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: HistoryEntry) -> None:
         """Follow an entry.
 
         Raises:
@@ -133,7 +135,7 @@ def opening(dataset: str, neighbours: Neighbours) -> str:
     return json.dumps(facts)
 
 
-def replay(rows: Iterable[tuple[object, ...]], path: str) -> State:
+def replay(rows: Iterable[tuple[object, ...]], path: str) -> LedgerBalance:
     """Return what a stored history adds up to, after it was checked from its beginning.
 
     Args:
@@ -143,7 +145,7 @@ def replay(rows: Iterable[tuple[object, ...]], path: str) -> State:
     Raises:
         LocalProtocolError: An entry is not as it was written.
     """
-    state = State()
+    state = LedgerBalance()
     for place, row in enumerate(rows, start=1):
         try:
             number, kind, reservation, epsilon, delta, what, time, link = row
@@ -153,8 +155,8 @@ def replay(rows: Iterable[tuple[object, ...]], path: str) -> State:
                 raise ParameterError(f"entry {place} is missing")
             if kind not in get_args(Kind):
                 raise ParameterError("there is no such kind")
-            cost = Cost.of(_text(epsilon), _text(delta))
-            entry = Entry(
+            cost = PrivacyCost.of(_text(epsilon), _text(delta))
+            entry = HistoryEntry(
                 number, cast("Kind", kind), reservation, cost, _text(what), _text(time), _text(link)
             )
             if _link(state.head, entry) != entry.link or entry.row() != tuple(row):
@@ -170,7 +172,7 @@ def replay(rows: Iterable[tuple[object, ...]], path: str) -> State:
     return state
 
 
-def check_head(state: State, head: str, path: str) -> None:
+def check_head(state: LedgerBalance, head: str, path: str) -> None:
     """Refuse a history that does not go on from a link that was noted before.
 
     Raises:
@@ -189,6 +191,6 @@ def _text(value: object) -> str:
     return value
 
 
-def _link(before: str, entry: Entry) -> str:
+def _link(before: str, entry: HistoryEntry) -> str:
     body = json.dumps([before, *entry.row()[:-1]], ensure_ascii=True)
     return hashlib.sha256(body.encode("ascii")).hexdigest()

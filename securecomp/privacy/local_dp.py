@@ -34,7 +34,7 @@ Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class AnswerEstimate:
     """How many people have an answer, estimated from noised ones.
 
     Attributes:
@@ -99,7 +99,7 @@ class Frequencies:
 
     def estimates(
         self, totals: Sequence[int], people: int, confidence: float = 0.95
-    ) -> list[Estimate]:
+    ) -> list[AnswerEstimate]:
         """Estimate the true numbers from the totals of noised answers.
 
         Args:
@@ -126,7 +126,9 @@ class Frequencies:
             true = min(max(count, 0.0), float(people))
             variance = (true * p * (1 - p) + (people - true) * q * (1 - q)) / (p - q) ** 2
             deviation = math.sqrt(variance)
-            found.append(Estimate(count, count - z * deviation, count + z * deviation, deviation))
+            found.append(
+                AnswerEstimate(count, count - z * deviation, count + z * deviation, deviation)
+            )
         return found
 
     def _check(self, codes: npt.ArrayLike) -> Codes:

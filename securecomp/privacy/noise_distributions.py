@@ -37,7 +37,7 @@ _ORDERS = np.unique(
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class UnitChange:
     """By how much one unit changes a block of integers.
 
     Attributes:
@@ -66,7 +66,7 @@ def tau(local_sigma: float, parties: int) -> float:
     return float(10 * np.exp(-2 * math.pi**2 * local_sigma**2 * k / (k + 1)).sum())
 
 
-def skellam_rdp(change: Change, variance: float) -> Floats:
+def skellam_rdp(change: UnitChange, variance: float) -> Floats:
     """Return the Renyi divergences, at all orders, of Skellam noise of this total variance."""
     square = change.l2**2
     gauss = _ORDERS * square / (2 * variance)
@@ -74,7 +74,7 @@ def skellam_rdp(change: Change, variance: float) -> Floats:
     return np.asarray(gauss + np.minimum(fine, 3 * change.l1 / (2 * variance)))
 
 
-def gaussian_rdp(change: Change, local_variance: float, parties: int) -> Floats:
+def gaussian_rdp(change: UnitChange, local_variance: float, parties: int) -> Floats:
     """Return the Renyi divergences of the sum of so many discrete Gaussians."""
     variance = local_variance * parties
     t = tau(math.sqrt(local_variance), parties)
@@ -141,12 +141,12 @@ def reach(variance: float, bits: int = 128) -> int:
     return math.ceil(need / 3 + math.sqrt((need / 3) ** 2 + 2 * need * variance))
 
 
-def is_exact(change: Change, deviation: float = 1.0) -> bool:
+def is_exact(change: UnitChange, deviation: float = 1.0) -> bool:
     """Return whether a change's delta is summed up from the noise's distribution."""
     return change.one and max(deviation, change.l1) <= _EXACT_SIGMA
 
 
-def skellam_delta(change: Change, variance: float, epsilon: float) -> float:
+def skellam_delta(change: UnitChange, variance: float, epsilon: float) -> float:
     """Return the delta of Skellam noise: exact if one number changes, and the noise is not huge."""
     if is_exact(change, math.sqrt(variance)):
         mass = skellam_mass(variance, reach(variance) + change.l1)
@@ -154,7 +154,9 @@ def skellam_delta(change: Change, variance: float, epsilon: float) -> float:
     return delta_of_rdp(skellam_rdp(change, variance), epsilon)
 
 
-def gaussian_delta(change: Change, local_variance: float, parties: int, epsilon: float) -> float:
+def gaussian_delta(
+    change: UnitChange, local_variance: float, parties: int, epsilon: float
+) -> float:
     """Return the delta of a sum of discrete Gaussians; of one number by its distribution.
 
     The sum's probabilities are those of one discrete Gaussian up to factors exp(+-tau).
@@ -179,7 +181,7 @@ def gaussian_delta(change: Change, local_variance: float, parties: int, epsilon:
 
 @lru_cache(maxsize=256)
 def skellam_variances(
-    changes: tuple[Change, ...], epsilon: float, delta: float
+    changes: tuple[UnitChange, ...], epsilon: float, delta: float
 ) -> tuple[float, ...]:
     """Return the total variance for each block so that all together keep the promise."""
 
@@ -194,12 +196,12 @@ def skellam_variances(
 
 @lru_cache(maxsize=256)
 def gaussian_variances(
-    changes: tuple[Change, ...], epsilon: float, delta: float, parties: int
+    changes: tuple[UnitChange, ...], epsilon: float, delta: float, parties: int
 ) -> tuple[float, ...]:
     """Return the local variances, one a block, of so many parties' discrete Gaussians."""
     floor = LEAST_LOCAL_SIGMA**2 if parties > 1 else 0.0
 
-    def local(multiple: float, change: Change) -> float:
+    def local(multiple: float, change: UnitChange) -> float:
         return max(floor, (multiple * change.l2) ** 2 / parties)
 
     def found(multiple: float) -> float:
@@ -211,7 +213,9 @@ def gaussian_variances(
     return tuple(local(multiple, change) for change in changes)
 
 
-def _composed(changes: Sequence[Change], rdp: Callable[[Change], Floats], epsilon: float) -> float:
+def _composed(
+    changes: Sequence[UnitChange], rdp: Callable[[UnitChange], Floats], epsilon: float
+) -> float:
     """Return the delta of all blocks; equal ones, as rounds of a training, are worked out once."""
     total = sum(many * rdp(change) for change, many in Counter(changes).items())
     return delta_of_rdp(np.asarray(total), epsilon)

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from securecomp.core.fixedpoint import Number
 from securecomp.errors import ParameterError
-from securecomp.privacy.privacy_amounts import Amount, Cost, delta_of, epsilon_of
+from securecomp.privacy.privacy_amounts import Amount, PrivacyCost, delta_of, epsilon_of
 from securecomp.privacy.sensitivity import Bounds, Neighbours, Relation, Unit
 
 Kind = Literal["skellam", "discrete-gaussian", "laplace"]
@@ -20,7 +20,7 @@ class Budget(Protocol):
     """What is spent from: a ledger."""
 
     def spending(
-        self, what: str, cost: Cost, neighbours: Neighbours
+        self, what: str, cost: PrivacyCost, neighbours: Neighbours
     ) -> AbstractContextManager[Any]:
         """Reserve before a block, and settle after it."""
 
@@ -104,9 +104,9 @@ class Privacy:
         return Neighbours(self.relation, self.unit, self.records * self.sites)
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> PrivacyCost:
         """What one run costs. Laplace noise keeps delta 0, whatever was allowed."""
-        return Cost.of(self.epsilon, 0 if self.noise == "laplace" else self.delta)
+        return PrivacyCost.of(self.epsilon, 0 if self.noise == "laplace" else self.delta)
 
     def limits(self, column: str) -> tuple[Number, Number] | None:
         """Return the bounds that a column's values are clipped to, None if none are given."""

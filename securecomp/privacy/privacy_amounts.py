@@ -120,7 +120,7 @@ def written(value: Fraction) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class PrivacyCost:
     """What is spent of a budget, or a budget.
 
     Attributes:
@@ -132,7 +132,7 @@ class Cost:
     delta: Fraction
 
     @classmethod
-    def of(cls, epsilon: Amount, delta: Amount = 0) -> "Cost":
+    def of(cls, epsilon: Amount, delta: Amount = 0) -> "PrivacyCost":
         """Return a cost.
 
         Raises:
@@ -144,13 +144,13 @@ class Cost:
             raise ParameterError(f"epsilon must not be negative: {epsilon}")
         return cls(least, delta_of(delta, needed=False))
 
-    def __add__(self, other: "Cost") -> "Cost":
-        return Cost(self.epsilon + other.epsilon, self.delta + other.delta)
+    def __add__(self, other: "PrivacyCost") -> "PrivacyCost":
+        return PrivacyCost(self.epsilon + other.epsilon, self.delta + other.delta)
 
-    def __sub__(self, other: "Cost") -> "Cost":
-        return Cost(self.epsilon - other.epsilon, self.delta - other.delta)
+    def __sub__(self, other: "PrivacyCost") -> "PrivacyCost":
+        return PrivacyCost(self.epsilon - other.epsilon, self.delta - other.delta)
 
-    def fits(self, other: "Cost") -> bool:
+    def fits(self, other: "PrivacyCost") -> bool:
         """Return whether this is at most another in both parts."""
         return self.epsilon <= other.epsilon and self.delta <= other.delta
 
@@ -158,4 +158,4 @@ class Cost:
         return f"epsilon {written(self.epsilon)}, delta {written(self.delta)}"
 
 
-NOTHING = Cost(Fraction(0), Fraction(0))
+NOTHING = PrivacyCost(Fraction(0), Fraction(0))

@@ -25,7 +25,7 @@ from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, RangeError
-from securecomp.privacy.noise_distributions import Change
+from securecomp.privacy.noise_distributions import UnitChange
 
 Floats = npt.NDArray[np.float64]
 Relation = Literal["add/remove", "replace-one"]
@@ -76,7 +76,7 @@ class Encoding:
         likely = c * c + d / 4 + math.sqrt(-2 * math.log(_BETA)) * (c + math.sqrt(d) / 2)
         return math.floor(min(sure, likely))
 
-    def change(self, relation: Relation = "add/remove") -> Change:
+    def change(self, relation: Relation = "add/remove") -> UnitChange:
         """Return what one unit changes: adding or removing it, or putting another in its place."""
         if relation not in ("add/remove", "replace-one"):
             raise ParameterError(f'relation is "add/remove" or "replace-one", not {relation!r}')
@@ -84,7 +84,7 @@ class Encoding:
         norm = math.sqrt(self.square)
         # Of integers no absolute value is above its square.
         l1 = min(math.floor(math.sqrt(self.padded) * norm), self.square)
-        return Change(self.padded, times * l1, times * norm, one=self.padded == 1)
+        return UnitChange(self.padded, times * l1, times * norm, one=self.padded == 1)
 
     def bound(self, units: int) -> int:
         """Return the largest absolute integer of the sum of so many units."""

@@ -29,7 +29,7 @@ COMPLETE_BELOW = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GraphPlan:
     """A graph's degree and the threshold of the sharing among a client's neighbours."""
 
     degree: int
@@ -56,7 +56,7 @@ def plan(
     active: bool = False,
     sigma: int = SIGMA,
     eta: int = ETA,
-) -> Plan | None:
+) -> GraphPlan | None:
     """Return the smallest sparse graph that is safe, or None if only the complete one is.
 
     Args:
@@ -90,7 +90,7 @@ def plan(
             # Two survivor sets must not both find a threshold of honest neighbours.
             most_corrupt = math.ceil((most_corrupt + degree - 1.25) / 2)
         if fewest_alive > most_corrupt:
-            return Plan(degree, max(most_corrupt + 1, 2))
+            return GraphPlan(degree, max(most_corrupt + 1, 2))
     return None
 
 

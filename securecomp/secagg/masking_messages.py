@@ -85,7 +85,7 @@ class Unmask(wire.Message, frozen=True):
     shares: wire.Vector
 
 
-class Total(wire.Message, frozen=True):
+class UnmaskedTotal(wire.Message, frozen=True):
     """Server to receiver: the sum of the survivors' vectors."""
 
     KIND: ClassVar[int] = 25

@@ -107,7 +107,7 @@ class Parameters:
                     "clients no threshold is safe; lower one"
                 )
             thousandths = (0, 0)
-            found = graph.Plan(clients - 1, threshold)
+            found = graph.GraphPlan(clients - 1, threshold)
             least = max(SMALLEST_COHORT, threshold)
         else:
             least = _survivors(clients, thousandths[1])
@@ -204,7 +204,7 @@ class Parameters:
 _TERMS = tuple(field.name for field in fields(Parameters))
 
 
-def _planned(clients: int, corrupt: int, dropout: int) -> graph.Plan | None:
+def _planned(clients: int, corrupt: int, dropout: int) -> graph.GraphPlan | None:
     return graph.plan(clients, Fraction(corrupt, 1000), Fraction(dropout, 1000))
 
 

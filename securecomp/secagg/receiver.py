@@ -15,7 +15,7 @@ from securecomp.protocol.identity import Identity
 from securecomp.protocol.role import SessionRole, State
 from securecomp.protocol.session import Session
 from securecomp.secagg import masking
-from securecomp.secagg.masking_messages import Total
+from securecomp.secagg.masking_messages import UnmaskedTotal
 from securecomp.secagg.parameters import Parameters
 
 
@@ -93,7 +93,7 @@ class Receiver(SessionRole):
             ThresholdError: It is of fewer survivors than agreed.
         """
         following = self._next("receive")
-        sender, total, payload = self._open(data, Total, self._session.servers)
+        sender, total, payload = self._open(data, UnmaskedTotal, self._session.servers)
         parameters = Parameters.of(self._session)
         length = masking.vector_length(self._session.layout, parameters)
         survivors = total.survivors

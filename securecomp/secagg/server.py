@@ -40,8 +40,8 @@ from securecomp.secagg.masking_messages import (
     Masked,
     Shares,
     Survivors,
-    Total,
     Unmask,
+    UnmaskedTotal,
 )
 from securecomp.secagg.parameters import Parameters
 from securecomp.secagg.receiver import Aggregate, read_total
@@ -332,9 +332,11 @@ class Server(SessionRole):
         residues = self._sum.result()
         p = self.parameters
         self._aggregate = read_total(residues, self._survivors, self._session, p)
-        total = Total(self._survivors, wire.Vector(p.bits, residues.size))
+        total = UnmaskedTotal(self._survivors, wire.Vector(p.bits, residues.size))
         body = wire.encode_body(total, residues.size, lambda a, b: residues[a:b], p.bits)
-        return {name: self._seal(Total.KIND, body, name) for name in self._session.receivers}
+        return {
+            name: self._seal(UnmaskedTotal.KIND, body, name) for name in self._session.receivers
+        }
 
     def _reconstruct(self, owners: list[int]) -> dict[int, bytes]:
         """Put the owners' secrets together; owners with the same holders at one go."""

@@ -59,7 +59,7 @@ class Deal(wire.Message, frozen=True):
     share: bytes | wire.Vector
 
 
-class Partial(wire.Message, frozen=True):
+class PartialSum(wire.Message, frozen=True):
     """Server to receiver: the sum of the shares that the server got, and a digest of whose."""
 
     KIND: ClassVar[int] = 2
@@ -245,12 +245,12 @@ class Server(_Adder):
                 return block
 
             dealings = [self._dealings[name] for name in self._session.contributors]
-            partial = Partial(
+            partial = PartialSum(
                 hashlib.sha256(prg.join("dealings", *dealings)).digest(),
                 wire.Vector(field.BITS, explicit.size),
             )
             body = wire.encode_body(partial, explicit.size, total)
-            messages = {r: self._seal(Partial.KIND, body, r) for r in self._session.receivers}
+            messages = {r: self._seal(PartialSum.KIND, body, r) for r in self._session.receivers}
         self._drop()
         self.state = following
         return messages
@@ -282,7 +282,9 @@ class Receiver(_Adder):
     def receive(self, data: wire.Buffer) -> None:
         """Take one server's sum. Refuses as `Server.receive` does."""
         following = self._next("receive")
-        sender, partial, payload = self._open(data, Partial, self._session.servers, self._dealings)
+        sender, partial, payload = self._open(
+            data, PartialSum, self._session.servers, self._dealings
+        )
         if len(partial.dealings) != 32:
             raise RemoteProtocolError(sender, "the digest of its dealings has a wrong length")
         self._add(sender, partial.total, payload)

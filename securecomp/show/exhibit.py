@@ -10,7 +10,7 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class TextTable:
     """A table as people read it.
 
     Attributes:
@@ -69,7 +69,7 @@ class Exhibit:
         """The question in words."""
         raise NotImplementedError
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the tables that people read."""
         raise NotImplementedError
 
@@ -109,7 +109,7 @@ class Exhibit:
         return f"<h4>{html.escape(self.title)}</h4>{tables}<p><small>{notes}</small></p>"
 
 
-def html_table(grid: Grid) -> str:
+def html_table(grid: TextTable) -> str:
     """Return a table as HTML, with everything in it escaped."""
 
     def line(cells: Sequence[str], tag: str) -> str:

@@ -19,7 +19,7 @@ from securecomp.protocol.session import Layout
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class IntegerBlock:
     """Integers that are added over the sites.
 
     Attributes:
@@ -34,7 +34,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Reals:
+class RealBlock:
     """Real numbers that are added over the sites, each rounded to a multiple of 2^-bits.
 
     Attributes:
@@ -49,7 +49,7 @@ class Reals:
     bits: int
     parts: Mapping[str, npt.NDArray[Any]]
 
-    def encoded(self) -> Block:
+    def encoded(self) -> IntegerBlock:
         """Return the block of integers.
 
         Raises:
@@ -68,7 +68,7 @@ class Reals:
             # Doubles: beyond 2^53 they are integers already, and int() is exact.
             wide = limit >= 1 << 62
             parts[site] = _integers(map(int, scaled.tolist())) if wide else scaled.astype(np.int64)
-        return Block(self.labels, limit, parts)
+        return IntegerBlock(self.labels, limit, parts)
 
 
 class Adder:
@@ -88,7 +88,9 @@ class Adder:
         self.opened: dict[str, None] = {}
         self._carrier = carrier
 
-    def add(self, *blocks: Block | Reals, receivers: tuple[str, ...] | None = None) -> list[Any]:
+    def add(
+        self, *blocks: IntegerBlock | RealBlock, receivers: tuple[str, ...] | None = None
+    ) -> list[Any]:
         """Add up all blocks in one secure sum.
 
         Args:
@@ -99,9 +101,10 @@ class Adder:
             For each block its totals: a list of integers, or of reals a float64 array.
 
         Raises:
-            RangeError: A block whose totals have no room in the protocol; or as `Reals.encoded`.
+            RangeError: A block whose totals have no room in the protocol; or as
+                `RealBlock.encoded`.
         """
-        integers = [b.encoded() if isinstance(b, Reals) else b for b in blocks]
+        integers = [b.encoded() if isinstance(b, RealBlock) else b for b in blocks]
         limit, entropy = self.protocol.limit, self._carrier.entropy
         plans = [Limbs.plan(b.bound, len(self.sites), limit) for b in integers]
         labels: list[str] = []
@@ -133,7 +136,7 @@ class Adder:
         for asked, plan in zip(blocks, plans, strict=True):
             size = len(asked.labels) * plan.count
             joined, total = plan.put_together(total[:size]), total[size:]
-            if isinstance(asked, Block):
+            if isinstance(asked, IntegerBlock):
                 found.append(joined.tolist())
             elif joined.dtype == object:
                 # Integers of any size: scaled down exactly, then rounded once.

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from securecomp.core.entropy import Entropy
 from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol.local_carrier import LocalCarrier
-from securecomp.statistics.adder import Adder, Block
+from securecomp.statistics.adder import Adder, IntegerBlock
 from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.results import Run
 from securecomp.statistics.schema import Schema
@@ -66,7 +66,7 @@ class Inquiry:
         """Run one secure sum over all cells of all measures."""
         return self.added(measures, self.measured(measures))
 
-    def measured(self, measures: Sequence[Measure]) -> list[Block]:
+    def measured(self, measures: Sequence[Measure]) -> list[IntegerBlock]:
         """Let every site compute its parts, with its noise if there is some; nothing is sent."""
         labels = {measure: measure.labels(self.schema) for measure in measures}
         bounds = {measure: measure.bound(self.schema) for measure in measures}
@@ -78,9 +78,11 @@ class Inquiry:
                     part = self._noise.add(measure, part, self.carrier.entropy)
                 parts[measure][table.site] = part
         reach = {m: self._noise.reach(m) if self._noise is not None else 0 for m in measures}
-        return [Block(labels[m], bounds[m] + reach[m], parts[m]) for m in measures]
+        return [IntegerBlock(labels[m], bounds[m] + reach[m], parts[m]) for m in measures]
 
-    def added(self, measures: Sequence[Measure], blocks: Sequence[Block]) -> dict[Any, list[int]]:
+    def added(
+        self, measures: Sequence[Measure], blocks: Sequence[IntegerBlock]
+    ) -> dict[Any, list[int]]:
         """Add up what `measured` returned, which all sites have computed, and refused if wrong."""
         return dict(zip(measures, self.adder.add(*blocks), strict=True))
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError
-from securecomp.statistics.adder import Block
+from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import group_codes, kept_rows
 from securecomp.statistics.power_sums import power_sums, product_sums
@@ -53,7 +53,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
-class Products:
+class JointMoments:
     """Several columns over the rows that have all of them.
 
     Attributes:
@@ -166,7 +166,7 @@ def _moments(
 
 def _blocks(
     ask: Inquiry, column: str, by: str | None, groups: Sequence[Level]
-) -> tuple[Block, Block, Block]:
+) -> tuple[IntegerBlock, IntegerBlock, IntegerBlock]:
     """Return every site's rows, sums and sums of squares, for each group."""
     names = [""] if by is None else [f"{by}={level}" for level in groups]
     grid = ask.schema.grid(column)
@@ -204,11 +204,11 @@ def _places(
 
 def _block(
     what: str, names: Sequence[str], bound: int, parts: Mapping[str, Sequence[int]]
-) -> Block:
-    return Block([f"{what} {name}".strip() for name in names], bound, parts)
+) -> IntegerBlock:
+    return IntegerBlock([f"{what} {name}".strip() for name in names], bound, parts)
 
 
-def products(ask: Inquiry, columns: Sequence[str]) -> Products:
+def products(ask: Inquiry, columns: Sequence[str]) -> JointMoments:
     """Add up rows, values, squares and products of columns, over the rows that have all of them.
 
     Args:
@@ -237,18 +237,20 @@ def products(ask: Inquiry, columns: Sequence[str]) -> Products:
             crossed[i, j][table.site] = product_sums(integers[i], integers[j], codes, 1)
     rows = "rows with " + ", ".join(columns)
     n, *found = ask.adder.add(
-        Block([rows], MAX_ROWS, counts),
+        IntegerBlock([rows], MAX_ROWS, counts),
         *(
-            Block([f"sum of {column}"], MAX_ROWS * grid.limit, part)
+            IntegerBlock([f"sum of {column}"], MAX_ROWS * grid.limit, part)
             for column, grid, part in zip(columns, grids, sums, strict=True)
         ),
         *(
-            Block([_product(columns, i, j)], MAX_ROWS * grids[i].limit * grids[j].limit, part)
+            IntegerBlock(
+                [_product(columns, i, j)], MAX_ROWS * grids[i].limit * grids[j].limit, part
+            )
             for (i, j), part in crossed.items()
         ),
     )
     scales = [grid.scale for grid in grids]
-    return Products(
+    return JointMoments(
         n[0],
         tuple(Fraction(t[0], scale) for t, scale in zip(found, scales, strict=False)),
         {

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from securecomp.audit.attack_result import Rate, difference
-from securecomp.audit.membership.restricted_model import Answers
+from securecomp.audit.membership.restricted_model import RestrictedModel
 from securecomp.audit.reconstruction.attributes import AttributeLeak, attribute_inference, compared
 from securecomp.errors import ParameterError
 
@@ -107,9 +107,9 @@ def test_a_label_that_the_model_thinks_impossible_is_not():
 @pytest.mark.parametrize("known", ["label", "answer"])
 def test_fewer_digits_give_less_away_and_labels_least(linear, known):
     forms = {
-        "probabilities": Answers(linear),
-        "rounded": Answers(linear, "rounded", decimals=1),
-        "labels": Answers(linear, "labels"),
+        "probabilities": RestrictedModel(linear),
+        "rounded": RestrictedModel(linear, "rounded", decimals=1),
+        "labels": RestrictedModel(linear, "labels"),
     }
     leaks = {
         name: attribute_inference(form, *MEMBERS, *OTHERS, 5, known=known)
@@ -229,7 +229,7 @@ def test_values_in_what_a_model_says_are_not_passed_on():
     rows = pd.DataFrame({"name": ["Ann", "Bob"] * 10})
     model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(rows, [0, 1] * 10)
     with pytest.raises(ParameterError, match="does not take these rows") as refused:
-        Answers(model).predict_proba(pd.DataFrame({"name": ["Cleopatra"]}))
+        RestrictedModel(model).predict_proba(pd.DataFrame({"name": ["Cleopatra"]}))
     assert "Cleopatra" not in str(refused.value)
 
 
@@ -355,10 +355,10 @@ def test_forms_of_answers():
 
     rows = np.zeros((2, 1))
     found = {
-        "probabilities": Answers(Three()),
-        "rounded": Answers(Three(), "rounded", decimals=1),
-        "top": Answers(Three(), "top", k=2),
-        "labels": Answers(Three(), "labels"),
+        "probabilities": RestrictedModel(Three()),
+        "rounded": RestrictedModel(Three(), "rounded", decimals=1),
+        "top": RestrictedModel(Three(), "top", k=2),
+        "labels": RestrictedModel(Three(), "labels"),
     }
     said = {name: form.predict_proba(rows).tolist() for name, form in found.items()}
     assert said == {
@@ -390,7 +390,7 @@ def test_forms_of_answers():
 )
 def test_forms_that_are_none(linear, form, numbers, message):
     with pytest.raises(ParameterError, match=message):
-        Answers(linear, form, **numbers)
+        RestrictedModel(linear, form, **numbers)
 
 
 @pytest.mark.parametrize(
@@ -400,4 +400,4 @@ def test_forms_that_are_none(linear, form, numbers, message):
 def test_probabilities_that_are_none(linear, answer, message, monkeypatch):
     monkeypatch.setattr(linear, "predict_proba", lambda rows: answer)
     with pytest.raises(ParameterError, match=message):
-        Answers(linear).predict_proba(MEMBERS[0])
+        RestrictedModel(linear).predict_proba(MEMBERS[0])

@@ -18,7 +18,7 @@ from securecomp.audit.confidences import answers
 from securecomp.audit.membership.attacks import LikelihoodRatio, LossThreshold, ShadowModels
 from securecomp.audit.membership.roc_curve import Roc
 from securecomp.audit.membership.shadows import halves
-from securecomp.audit.seeded_random import Lots
+from securecomp.audit.seeded_random import SeededRandom
 from securecomp.errors import ParameterError
 
 SIZE = 150
@@ -137,7 +137,7 @@ def test_the_estimator_is_not_touched():
 
 
 def test_each_row_is_in_half_of_the_shadows():
-    inside = halves(16, 5000, Lots(b"0" * 32, "x"))
+    inside = halves(16, 5000, SeededRandom(b"0" * 32, "x"))
     assert (inside.sum(axis=0) == 8).all()
     assert abs(inside.sum(axis=1) - 2500).max() < 200  # some six standard deviations
     together = (inside[0] & inside[1]).mean()

@@ -19,7 +19,7 @@ from securecomp.audit.bounds import (
 )
 from securecomp.audit.membership.guesses import evidence
 from securecomp.audit.membership.trials import Trials
-from securecomp.audit.seeded_random import Lots
+from securecomp.audit.seeded_random import SeededRandom
 from securecomp.errors import ParameterError
 
 
@@ -386,7 +386,7 @@ def test_halvings():
 
 
 def test_equal_scores_are_put_in_order_by_lot():
-    places = Lots.of("x", np.zeros(3)).ranks(np.array([0.0] * 100 + [-1.0, 1.0]))
+    places = SeededRandom.of("x", np.zeros(3)).ranks(np.array([0.0] * 100 + [-1.0, 1.0]))
     assert (places[100], places[101]) == (0, 101)
     assert sorted(places[:100].tolist()) == list(range(1, 101))
     assert abs(np.corrcoef(places[:100], np.arange(100))[0, 1]) < 0.4  # four standard deviations
@@ -394,7 +394,7 @@ def test_equal_scores_are_put_in_order_by_lot():
 
 def test_each_draw_of_a_lot_is_another():
     """Or the same places of both sides, which are sorted, would be paired."""
-    lots = Lots.of("x", np.zeros(3))
+    lots = SeededRandom.of("x", np.zeros(3))
     first, second = lots.order(50), lots.order(50)
     assert first.tolist() != second.tolist()
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.6  # four standard deviations
@@ -403,15 +403,18 @@ def test_each_draw_of_a_lot_is_another():
 def test_a_lot_from_data_cannot_be_drawn_again():
     rng = np.random.default_rng(5)
     scores = rng.normal(size=50)
-    first, again = Lots.of("x", scores), Lots.of("x", scores)
+    first, again = SeededRandom.of("x", scores), SeededRandom.of("x", scores)
     assert first.order(50).tolist() == again.order(50).tolist()
-    assert Lots.of("y", scores).order(50).tolist() != Lots.of("x", scores).order(50).tolist()
-    moved = Lots.of("x", np.nextafter(scores, 9)).order(50)
-    assert moved.tolist() != Lots.of("x", scores).order(50).tolist()
+    assert (
+        SeededRandom.of("y", scores).order(50).tolist()
+        != SeededRandom.of("x", scores).order(50).tolist()
+    )
+    moved = SeededRandom.of("x", np.nextafter(scores, 9)).order(50)
+    assert moved.tolist() != SeededRandom.of("x", scores).order(50).tolist()
     # Between arrays nothing can be moved.
     assert (
-        Lots.of("x", scores[:20], scores[20:]).order(9).tolist()
-        != Lots.of("x", scores[:21], scores[21:]).order(9).tolist()
+        SeededRandom.of("x", scores[:20], scores[20:]).order(9).tolist()
+        != SeededRandom.of("x", scores[:21], scores[21:]).order(9).tolist()
     )
 
 

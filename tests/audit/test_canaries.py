@@ -11,14 +11,14 @@ from scipy.stats import norm, skewnorm
 
 from securecomp.audit.reconstruction.canaries import (
     BY_CHANCE,
-    Space,
+    CanarySpace,
     _log_below,
     canary_exposure,
     extract,
 )
 from securecomp.errors import ParameterError
 
-SPACE = Space("the patient is in room {}", length=4)
+SPACE = CanarySpace("the patient is in room {}", length=4)
 K = 4
 
 
@@ -165,7 +165,7 @@ def test_a_model_that_knows_nothing_shows_nothing():
 
 
 def test_the_first_has_all_bits_and_the_last_none():
-    space = Space("{}", "ab", 3)
+    space = CanarySpace("{}", "ab", 3)
     leak = canary_exposure(
         lambda texts: [t.replace("a", "0").replace("b", "1") for t in texts],
         space,
@@ -205,7 +205,7 @@ def test_extrapolation_agrees_with_ranks_where_the_curve_fits():
 
 
 def test_a_space_too_large_to_rank_is_sampled():
-    space = Space("card {}", length=16)
+    space = CanarySpace("card {}", length=16)
     with pytest.raises(ParameterError, match="too large to go through"):
         canary_exposure(lambda texts: np.ones(len(texts)), space, ["1" * 16])
 
@@ -220,7 +220,7 @@ def test_a_space_too_large_to_rank_is_sampled():
 
 
 def test_the_curve_is_of_texts_that_were_not_inserted():
-    space = Space("{}", length=2)
+    space = CanarySpace("{}", length=2)
     secrets = space.draw(10, Replay(0))
     rest = dict(
         zip(space.all(), norm.rvs(size=100, random_state=np.random.default_rng(0)), strict=True)
@@ -261,7 +261,7 @@ def test_the_tail_against_many_digits(shape, value):
 
 
 def test_drawn_secrets():
-    space = Space("{}", "abc", 2)
+    space = CanarySpace("{}", "abc", 2)
     assert sorted(space.draw(9, Replay(0))) == sorted(space.all())
     many = Counter(s for seed in range(300) for s in space.draw(1, Replay(seed)))
     assert len(many) == 9
@@ -270,7 +270,7 @@ def test_drawn_secrets():
     # Of most of a space: as likely as well, and without end it would not be.
     most = Counter(s for seed in range(200) for s in space.draw(8, Replay(seed)))
     assert min(most.values()) > 200 * 8 / 9 - 30
-    assert len(set(Space("{}", length=5).draw(100_000, Replay(0)))) == 100_000
+    assert len(set(CanarySpace("{}", length=5).draw(100_000, Replay(0)))) == 100_000
 
 
 def test_no_secret_is_in_what_is_printed(leak):
@@ -294,7 +294,7 @@ def test_no_secret_is_in_what_is_printed(leak):
 )
 def test_spaces_that_are_none(facts, message):
     with pytest.raises(ParameterError, match=message):
-        Space(**({"format": "{}"} | facts))
+        CanarySpace(**({"format": "{}"} | facts))
 
 
 @pytest.mark.parametrize(
@@ -325,11 +325,11 @@ def test_what_is_refused(how, message):
 
 
 def test_no_text_is_left_to_rank_among():
-    space = Space("{}", "ab", 1)
+    space = CanarySpace("{}", "ab", 1)
     with pytest.raises(ParameterError, match="none is left to rank among"):
         canary_exposure(lambda texts: np.ones(len(texts)), space, ["a", "b"])
 
 
 def test_more_secrets_than_there_are():
     with pytest.raises(ParameterError, match="101 secrets of a space of 100"):
-        Space("{}", length=2).draw(101)
+        CanarySpace("{}", length=2).draw(101)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, Perceptron
 
-from securecomp.audit.membership.restricted_model import Answers
+from securecomp.audit.membership.restricted_model import RestrictedModel
 from securecomp.audit.reconstruction.inversion import compared, invert, model_inversion
 from securecomp.errors import ParameterError
 
@@ -60,12 +60,12 @@ def test_it_asks_only_for_answers(model):
 
 def test_what_less_than_probabilities_buys_and_what_not(model):
     """Rounding stops who asks closely, and not who asks further apart; labels stop this attack."""
-    rounded = Answers(model, "rounded", decimals=2)
+    rounded = RestrictedModel(model, "rounded", decimals=2)
     forms = {
-        "probabilities": (Answers(model), 0.05),
+        "probabilities": (RestrictedModel(model), 0.05),
         "rounded, closely": (rounded, 0.002),
         "rounded, apart": (rounded, 0.2),
-        "labels": (Answers(model, "labels"), 0.05),
+        "labels": (RestrictedModel(model, "labels"), 0.05),
     }
     leaks = {
         name: model_inversion(form, IMAGES, DIGITS, reach=reach, steps=10)

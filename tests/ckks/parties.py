@@ -4,14 +4,14 @@ import numpy as np
 from sharing.cast import bug, stream
 
 from securecomp.ckks import InferenceClient, InferenceServer, LogisticModel, ModelOwner
-from securecomp.ckks.inference_messages import Answer, EncryptedWeights, Query
+from securecomp.ckks.inference_messages import EncryptedLogits, EncryptedWeights, Query
 from securecomp.protocol import identity as identities
 from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
 
 __all__ = ["KINDS", "Parties", "bug", "changed", "linear_model", "stream", "table"]
 
-KINDS = {kind.KIND: kind for kind in (Query, Answer, EncryptedWeights)}
+KINDS = {kind.KIND: kind for kind in (Query, EncryptedLogits, EncryptedWeights)}
 
 
 def linear_model(features=3, outputs=1, *, scale=1.0, bound=1.0, intercept=0.5, seed=0):

@@ -10,7 +10,7 @@ from securecomp.ckks.native.security import LARGEST
 from securecomp.ckks.seal import chebyshev
 from securecomp.ckks.seal.chebyshev import Series, Value
 from securecomp.ckks.seal.sigmoid_circuit import SigmoidClient, SigmoidServer
-from securecomp.ckks.seal.sigmoid_plan import Plan, plan
+from securecomp.ckks.seal.sigmoid_plan import SigmoidPlan, plan
 from securecomp.core import minimax
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
@@ -19,7 +19,7 @@ pytest.importorskip("tenseal")
 RNG = np.random.default_rng(20)
 
 
-def table(agreed: Plan, rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def table(agreed: SigmoidPlan, rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Rows and weights that use the whole domain, and no more."""
     size = (rows or agreed.slots, agreed.features)
     weights = RNG.normal(size=agreed.features)
@@ -29,7 +29,7 @@ def table(agreed: Plan, rows: int | None = None) -> tuple[np.ndarray, np.ndarray
     return np.clip(x, -agreed.feature_bound, agreed.feature_bound) * (1 - 1e-9), weights
 
 
-def parties(agreed: Plan) -> tuple[SigmoidClient, SigmoidServer]:
+def parties(agreed: SigmoidPlan) -> tuple[SigmoidClient, SigmoidServer]:
     client = SigmoidClient(agreed)
     return client, SigmoidServer(agreed, client.evaluation_keys())
 

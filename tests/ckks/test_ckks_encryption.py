@@ -11,7 +11,7 @@ from core.prg_reference import derive
 from core.prg_reference import words as keystream
 
 from securecomp.ckks.inference_client import KeyFile
-from securecomp.ckks.native.encryption import PublicKey, SecretKey, polynomials
+from securecomp.ckks.native.encryption import RingPublicKey, RingSecretKey, polynomials
 from securecomp.ckks.native.ring import Ring, primes
 
 SEED = stream("secret")(32)
@@ -50,7 +50,7 @@ def chi_square(counts, shares):
 @pytest.fixture(scope="module", params=RINGS.values(), ids=RINGS)
 def key(request):
     degree, bits, count = request.param
-    return SecretKey(Ring(degree, primes(degree, bits, count)), SEED)
+    return RingSecretKey(Ring(degree, primes(degree, bits, count)), SEED)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ class TestSecretKey:
     def test_is_balanced(self):
         ring = Ring(32768, primes(32768, 40, 1))
         for seed in range(3):
-            s = coefficients(ring, SecretKey(ring, stream(seed)(32))._s.residues)
+            s = coefficients(ring, RingSecretKey(ring, stream(seed)(32))._s.residues)
             counts = collections.Counter(s.tolist())
             assert set(counts) == {-1, 0, 1}
             assert chi_square(counts.values(), [1 / 3] * 3) < LIMITS[2]
@@ -102,7 +102,7 @@ class TestSecretKey:
 
     def test_the_noise_has_its_distribution(self):
         ring = Ring(4096, primes(4096, 50, 1))
-        key = SecretKey(ring, SEED)
+        key = RingSecretKey(ring, SEED)
         messages = np.zeros((8, 4096), np.int64)
         c0, c1 = encrypted(key, messages, seed="distribution")
         errors = np.concatenate([opened(key, c0[:, i], c1[:, i]) for i in range(8)]).astype(int)
@@ -123,7 +123,7 @@ class TestSecretKey:
 
     def test_one_wrong_coefficient_of_the_secret_opens_nothing(self):
         ring = Ring(2048, primes(2048, 50, 1))
-        key, other = SecretKey(ring, SEED), SecretKey(ring, SEED)
+        key, other = RingSecretKey(ring, SEED), RingSecretKey(ring, SEED)
         c0, c1 = encrypted(key, np.zeros((1, 2048), np.int64))
         values = coefficients(ring, key._s.residues)
         values[3] = 1 if values[3] != 1 else 0
@@ -197,7 +197,7 @@ class TestPublicKey:
         one, two = key.public(entropy), key.public(entropy)
         assert one.seed != two.seed
         assert (one.b == two.b).mean() < 1e-3
-        assert isinstance(one, PublicKey)
+        assert isinstance(one, RingPublicKey)
 
 
 class TestRequests:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from securecomp.ckks.native.layout import Section, blocks, sections
+from securecomp.ckks.native.layout import RowRun, blocks, sections
 
 DEGREES = [4, 16, 64]
 
@@ -71,7 +71,7 @@ def test_dot_products_are_exact(by_columns, shape, outputs, seed):
     weights = [
         [int(w) * 2**40 for w in source.integers(-(2**60), 2**60, features)] for _ in range(outputs)
     ]
-    found = [Section(degree, features, by_columns, 0, rows)]
+    found = [RowRun(degree, features, by_columns, 0, rows)]
     want = [
         [sum(x * w for x, w in zip(row, k, strict=True)) for k in weights]
         for row in integers.tolist()
@@ -108,7 +108,7 @@ def test_the_rest_takes_the_fewer_bytes(shape, outputs):
     degree, features, rows = shape
     last = sections(degree, features, outputs, rows)[-1]
     if last.rows % degree:
-        other = Section(degree, features, not last.by_columns, last.start, last.rows)
+        other = RowRun(degree, features, not last.by_columns, last.start, last.rows)
         sizes = [s.polynomials + outputs * s.groups for s in (last, other)]
         assert sizes[0] <= sizes[1]
 
@@ -116,7 +116,7 @@ def test_the_rest_takes_the_fewer_bytes(shape, outputs):
 @given(shape=shapes(), by_columns=st.booleans())
 def test_positions_are_each_rows_own(shape, by_columns):
     degree, features, rows = shape
-    section = Section(degree, features, by_columns, 0, rows)
+    section = RowRun(degree, features, by_columns, 0, rows)
     for group in range(section.groups):
         where = section.positions(group).tolist()
         assert len(set(where)) == len(where)
@@ -130,7 +130,7 @@ def test_positions_are_each_rows_own(shape, by_columns):
 @given(shape=shapes(), by_columns=st.booleans(), cut=st.integers(1, 7))
 def test_packing_in_parts_is_packing(shape, by_columns, cut):
     degree, features, rows = shape
-    section = Section(degree, features, by_columns, 0, rows)
+    section = RowRun(degree, features, by_columns, 0, rows)
     integers = np.arange(rows * features, dtype=np.int64).reshape(rows, features) + 1
     group = section.groups - 1
     whole = np.full((section.terms, degree), -1, np.int64)
@@ -188,8 +188,8 @@ def test_examples(features, rows, outputs, expected):
 
 def test_weights_by_rows_are_the_powers_below_zero():
     """w_0 + w_1 X^-1 + w_2 X^-2, where X^-j = -X^(N-j)."""
-    assert Section(4, 3, False, 0, 1).weights([5, 6, 7]).tolist() == [[5, 0, -7, -6]]
-    assert Section(4, 6, False, 0, 1).weights([1, 2, 3, 4, 5, 6]).tolist() == [
+    assert RowRun(4, 3, False, 0, 1).weights([5, 6, 7]).tolist() == [[5, 0, -7, -6]]
+    assert RowRun(4, 6, False, 0, 1).weights([1, 2, 3, 4, 5, 6]).tolist() == [
         [1, -4, -3, -2],
         [5, 0, 0, -6],
     ]

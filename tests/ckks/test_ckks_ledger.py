@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 from ckks.parties import Parties, linear_model, table
 
-from securecomp.ckks import FileLedger, InferenceServer, MemoryLedger, inference_server, request_log
+from securecomp.ckks import (
+    FileRequestLog,
+    InferenceServer,
+    MemoryRequestLog,
+    inference_server,
+    request_log,
+)
 from securecomp.errors import (
     BudgetError,
     LocalProtocolError,
@@ -25,7 +31,7 @@ ONE, TWO, THREE = (bytes([i]) * 16 for i in (1, 2, 3))
 
 @pytest.fixture(params=["memory", "file"])
 def book(request, tmp_path):
-    return MemoryLedger() if request.param == "memory" else FileLedger(tmp_path / "a" / "b")
+    return MemoryRequestLog() if request.param == "memory" else FileRequestLog(tmp_path / "a" / "b")
 
 
 def file_of(folder, client="ann"):
@@ -89,15 +95,15 @@ class TestBoth:
 
 class TestFiles:
     def test_another_process_goes_on(self, tmp_path):
-        FileLedger(tmp_path).spend("ann", ONE, 3, 5)
-        again = FileLedger(str(tmp_path))
+        FileRequestLog(tmp_path).spend("ann", ONE, 3, 5)
+        again = FileRequestLog(str(tmp_path))
         with pytest.raises(RemoteProtocolError, match="answered before"):
             again.check("ann", ONE, 1, 5)
         with pytest.raises(BudgetError, match="3 more rows after 3"):
             again.check("ann", TWO, 3, 5)
 
     def test_what_is_written(self, tmp_path):
-        book = FileLedger(tmp_path / "new")
+        book = FileRequestLog(tmp_path / "new")
         book.spend("ann", ONE, 3, 5)
         book.spend("ann", TWO, 1, 5)
         assert os.listdir(tmp_path / "new") == [file_of("", "ann").name]
@@ -109,7 +115,7 @@ class TestFiles:
     @pytest.mark.parametrize("size", range(1, 36))
     def test_a_line_torn_by_a_crash(self, size, tmp_path):
         """It was not answered: the request may come again, and counts then."""
-        book = FileLedger(tmp_path)
+        book = FileRequestLog(tmp_path)
         book.spend("ann", ONE, 3, 9)
         line = f"{TWO.hex()} 4\n".encode()
         assert len(line) == 35
@@ -125,7 +131,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("torn", [b"\x00" * 40, b"\xff\xfe", b"x" * 1000, b" "])
     def test_a_torn_end_of_anything(self, torn, tmp_path):
-        book = FileLedger(tmp_path)
+        book = FileRequestLog(tmp_path)
         book.spend("ann", ONE, 3, 5)
         with file_of(tmp_path).open("ab") as file:
             file.write(torn)
@@ -151,7 +157,7 @@ class TestFiles:
     )
     def test_a_damaged_file(self, damage, tmp_path):
         """Rather no answer than one too many."""
-        book = FileLedger(tmp_path)
+        book = FileRequestLog(tmp_path)
         book.spend("ann", ONE, 3, 5)
         with file_of(tmp_path).open("ab") as file:
             file.write(damage)
@@ -173,7 +179,7 @@ class TestFiles:
             real(descriptor)
 
         monkeypatch.setattr(request_log.os, "fsync", fsync)
-        book = FileLedger(tmp_path)
+        book = FileRequestLog(tmp_path)
         book.check("ann", ONE, 3, 5)
         assert done == []
         book.spend("ann", ONE, 3, 5)
@@ -187,7 +193,7 @@ class TestFiles:
             folders.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
             real(descriptor)
 
-        book = FileLedger(tmp_path)
+        book = FileRequestLog(tmp_path)
         monkeypatch.setattr(request_log.os, "fsync", fsync)
         book.spend("ann", ONE, 3, 5)
         assert folders == [True, False]
@@ -200,16 +206,16 @@ class TestFiles:
 
     def test_a_folder_that_must_exist(self, tmp_path):
         with pytest.raises(ParameterError, match="x: no ledger of answered rows is kept there: No"):
-            FileLedger(tmp_path / "x", create=False)
+            FileRequestLog(tmp_path / "x", create=False)
         assert not (tmp_path / "x").exists()
-        FileLedger(tmp_path, create=False).spend("ann", ONE, 3, 5)
+        FileRequestLog(tmp_path, create=False).spend("ann", ONE, 3, 5)
 
     @pytest.mark.parametrize("create", [True, False])
     def test_a_folder_that_is_none(self, create, tmp_path):
         (tmp_path / "file").touch()
         for wrong in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("x" * 300)):
             with pytest.raises(ParameterError, match="no ledger of answered rows is kept there"):
-                FileLedger(wrong, create=create)
+                FileRequestLog(wrong, create=create)
 
     def test_a_folder_that_nobody_may_write(self, tmp_path, monkeypatch):
         def denied(*_, **__):
@@ -217,10 +223,10 @@ class TestFiles:
 
         monkeypatch.setattr(request_log.Path, "mkdir", denied)
         with pytest.raises(ParameterError, match="Permission denied"):
-            FileLedger(tmp_path / "new")
+            FileRequestLog(tmp_path / "new")
 
     def test_a_full_disk(self, tmp_path, monkeypatch):
-        book = FileLedger(tmp_path)
+        book = FileRequestLog(tmp_path)
         book.spend("ann", ONE, 3, 5)
 
         def full(_):
@@ -269,14 +275,14 @@ class TestFiles:
 
 class TestServers:
     def test_a_server_that_comes_back(self, tmp_path):
-        parties = Parties(linear_model(4), protect_model=True, ledger=FileLedger(tmp_path))
+        parties = Parties(linear_model(4), protect_model=True, ledger=FileRequestLog(tmp_path))
         request = bytes(parties.ann.encrypt(table(3, 4)))
         parties.server.predict(request)
         parties.server = InferenceServer(
             parties.offer,
             parties.identities["server"],
             parties.model,
-            ledger=FileLedger(tmp_path),
+            ledger=FileRequestLog(tmp_path),
         )
         parties.server.register(parties.ann.registration.encode())
         with pytest.raises(RemoteProtocolError, match="answered before"):
@@ -287,7 +293,7 @@ class TestServers:
 
     def test_a_request_counts_before_its_answer_leaves(self, tmp_path, monkeypatch):
         """A crash while it is sealed costs the client its rows, and gives it none twice."""
-        parties = Parties(linear_model(4), protect_model=True, ledger=FileLedger(tmp_path))
+        parties = Parties(linear_model(4), protect_model=True, ledger=FileRequestLog(tmp_path))
         request = bytes(parties.ann.encrypt(table(3, 4)))
 
         def crash(*_):
@@ -301,7 +307,7 @@ class TestServers:
             parties.server.predict(request)
 
     def test_a_damaged_ledger_answers_nothing(self, tmp_path):
-        parties = Parties(ledger=FileLedger(tmp_path), max_rows=10)
+        parties = Parties(ledger=FileRequestLog(tmp_path), max_rows=10)
         parties.ask(table(1))
         file_of(tmp_path).write_text("nonsense\n")
         with pytest.raises(LocalProtocolError, match="is damaged"):

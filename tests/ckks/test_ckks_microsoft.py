@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ckks.parties import Parties, linear_model, stream, table
 
-from securecomp.ckks.native.encryption import SecretKey, polynomials
+from securecomp.ckks.native.encryption import RingSecretKey, polynomials
 from securecomp.ckks.native.ring import Fixed, primes, ring
 from securecomp.core.prg import derive
 
@@ -64,8 +64,8 @@ class Opener:
         self.folder = folder
         self.primes = moduli[:-1] if len(moduli) > 1 else moduli
         self.ring = ring(degree, self.primes)
-        self.key = SecretKey(self.ring, SEED)
-        words = SecretKey(ring(degree, moduli), SEED)._s.residues.reshape(-1)
+        self.key = RingSecretKey(self.ring, SEED)
+        words = RingSecretKey(ring(degree, moduli), SEED)._s.residues.reshape(-1)
         head = struct.pack("<4QQd", *self.context.key_parms_id(), words.size, 1.0)
         self.secret = self.load(seal.SecretKey(), head + array(words))
 
@@ -200,7 +200,7 @@ def test_seal_opens_the_servers_answer(choices, tmp_path):
     opener = Opener(r.degree, (*r.primes, *extra), tmp_path)
     opener.key = parties.ann._circuit._key
     secret = derive(parties.ann._circuit.secret, "ckks key", parties.plan.digest)
-    words = SecretKey(ring(r.degree, (*r.primes, *extra)), secret)._s.residues
+    words = RingSecretKey(ring(r.degree, (*r.primes, *extra)), secret)._s.residues
     head = struct.pack("<4QQd", *opener.context.key_parms_id(), words.size, 1.0)
     opener.secret = opener.load(seal.SecretKey(), head + array(words.reshape(-1)))
     whole = opener.open(parts)[np.arange(answer.rows) * 40]

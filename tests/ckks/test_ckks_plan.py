@@ -10,10 +10,10 @@ from ckks.parties import Parties, linear_model, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from securecomp.ckks import Offer, Plan, planner
-from securecomp.ckks.enrolment import Engagement
+from securecomp.ckks import InferencePlan, Offer, planner
+from securecomp.ckks.enrolment import ClientSession
 from securecomp.ckks.native.ring import primes
-from securecomp.ckks.native.ring_parameters import Linear
+from securecomp.ckks.native.ring_parameters import LinearParameters
 from securecomp.ckks.plan import MAX_ROWS
 from securecomp.errors import DecodeError, KeyMismatchError, ParameterError
 from securecomp.protocol import wire
@@ -31,7 +31,7 @@ def facts(plan):
 
 
 def read(found):
-    return msgspec.json.decode(json.dumps(found), type=Plan)
+    return msgspec.json.decode(json.dumps(found), type=InferencePlan)
 
 
 def with_circuit(plan, **changes):
@@ -117,7 +117,7 @@ class TestTheLargestMessage:
         n = here.ring.degree
         # whole columns only add up, so that the last N numbers of rows have the largest
         sizes = [max(here.plan.sizes(rows)) for rows in range(MAX_ROWS - n, MAX_ROWS + 1)]
-        session = Engagement(here.offer, here.ann.registration)
+        session = ClientSession(here.offer, here.ann.registration)
         residues = max(*sizes, here.plan.weight_residues)
         return wire.packed_size(residues, here.ring.bits), session.largest_message
 
@@ -361,7 +361,7 @@ def test_decimals_keep_within_the_precision(precision, features):
 
 
 def test_numbers_of_a_circuit():
-    circuit = Linear(4096, primes(4096, 50, 2), 20, 30, 17, 60)
+    circuit = LinearParameters(4096, primes(4096, 50, 2), 20, 30, 17, 60)
     assert circuit.scale_bits == 67
     assert circuit.bits == 50
     assert circuit.ring.modulus == math.prod(circuit.primes)

@@ -7,7 +7,7 @@ import pytest
 from ckks.parties import Parties, changed, linear_model, stream, table
 
 from securecomp.ckks import InferenceClient, InferenceServer, LogisticModel
-from securecomp.ckks.inference_messages import Answer, Query
+from securecomp.ckks.inference_messages import EncryptedLogits, Query
 from securecomp.errors import (
     AuthenticationError,
     BudgetError,
@@ -165,7 +165,7 @@ class TestRequests:
             parties.server.predict(answer)
 
     def test_an_answer_sealed_for_the_server(self, parties):
-        message = Answer(b"r" * 16, 1, Vector(parties.ring.bits, 1))
+        message = EncryptedLogits(b"r" * 16, 1, Vector(parties.ring.bits, 1))
         forged = parties.say(message, [0])
         self.refused(parties, forged, RemoteProtocolError, "sent message kind 49, which is not its")
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.ckks import (
-    FileLedger,
+    FileRequestLog,
     InferenceClient,
     InferenceServer,
     inference_files,
@@ -22,8 +22,8 @@ from securecomp.ckks import (
     planner,
 )
 from securecomp.ckks.inference_client import Predictions
-from securecomp.ckks.native.encryption import PublicKey
-from securecomp.ckks.native.layout import Section
+from securecomp.ckks.native.encryption import RingPublicKey
+from securecomp.ckks.native.layout import RowRun
 from securecomp.ckks.native.logits import LogitClient, integers, pack
 from securecomp.core import field_kernels
 from securecomp.errors import BudgetError, DecodeError, KeyMismatchError, ParameterError
@@ -145,7 +145,7 @@ class TestAFalsePublicKey:
 
     @pytest.mark.parametrize("most", [1, 2, 5])
     def test_groups_of_so_many_rows(self, most):
-        section = Section(64, 6, False, 0, 9, most)
+        section = RowRun(64, 6, False, 0, 9, most)
         assert section.capacity == min(10, most)
         assert [section.count(g) for g in range(section.groups)] == {
             1: [1] * 9,
@@ -165,7 +165,7 @@ class TestAFalsePublicKey:
         signature = parties.identities["bob"].sign("ckks registration", *false)
         registration = type(good)(*false, signature)
         assert parties.server.register(registration.encode()) == "bob"
-        seen = PublicKey(parties.ring, good.seed, zero).encrypt(
+        seen = RingPublicKey(parties.ring, good.seed, zero).encrypt(
             np.zeros((parties.ring.levels, 1, parties.ring.degree), np.uint64), stream("s")(32)
         )
         masks = seen[1].reshape(parties.ring.levels, -1)
@@ -180,12 +180,12 @@ class TestServerFiles:
         "choice", [{}, {"protect_model": True}, {"encrypted": True}], ids=["a", "b", "c"]
     )
     def test_there_and_back(self, choice, tmp_path):
-        book = FileLedger(tmp_path)
+        book = FileRequestLog(tmp_path)
         parties = Parties(linear_model(6), ledger=book, **choice)
         parties.ask(table(2, 6))
         text = parties.server.to_json()
         model = None if parties.encrypted else parties.model
-        again = InferenceServer.from_json(text.encode(), model, ledger=FileLedger(tmp_path))
+        again = InferenceServer.from_json(text.encode(), model, ledger=FileRequestLog(tmp_path))
         assert again.to_json() == text
         assert again.offer == parties.offer
         parties.server = again

@@ -9,7 +9,7 @@ import pytest
 from ckks.parties import linear_model, stream, table
 
 from securecomp.ckks import EncryptedLogisticRegression, InferenceClient, InferenceServer, planner
-from securecomp.ckks.inference_messages import Columns, Scores
+from securecomp.ckks.inference_messages import Columns, EncryptedScores
 from securecomp.ckks.native.ring_parameters import Sigmoid
 from securecomp.ckks.seal.sigmoid_scores import ScoreClient, ScoreServer
 from securecomp.errors import (
@@ -172,10 +172,10 @@ class TestRefusals:
         with pytest.raises(DecodeError):
             theirs.answer(Columns(**good), memoryview(bytes(8)))
         body = theirs.answer(Columns(**good), memoryview(b""))
-        answer = msgspec.structs.asdict(_decoded(body, Scores))
+        answer = msgspec.structs.asdict(_decoded(body, EncryptedScores))
         for batches in ([], answer["batches"] * 2, [answer["batches"][0][:1]], [[b"x", b"y"]]):
             with pytest.raises(DecodeError):
-                ours.decrypt(Scores(**(answer | {"batches": batches})), memoryview(b""), 2)
+                ours.decrypt(EncryptedScores(**(answer | {"batches": batches})), memoryview(b""), 2)
 
     def test_a_request_that_was_changed(self, sides):
         client, server = sides
@@ -185,7 +185,7 @@ class TestRefusals:
             with pytest.raises(Exception, match=r"changed on the way|not made|another|is for|none"):
                 server.predict(bytes(request))
         with pytest.raises(RemoteProtocolError, match="which is not its to send here"):
-            server.predict(_sealed(client, Scores(b"r" * 16, 1, [])))
+            server.predict(_sealed(client, EncryptedScores(b"r" * 16, 1, [])))
 
 
 def _decoded(body, kind):
@@ -204,7 +204,7 @@ def _score(pipe, plan, secret, public):
     client = ScoreClient(plan, secret)
     server = ScoreServer(plan, linear_model(4)).admit(type("Registered", (), {"public": public}))
     query = _decoded(client.encrypt(table(2, 4), b"r" * 16), Columns)
-    answer = _decoded(server.answer(query, memoryview(b"")), Scores)
+    answer = _decoded(server.answer(query, memoryview(b"")), EncryptedScores)
     pipe.send(client.decrypt(answer, memoryview(b""), 2).tolist())
 
 

@@ -30,7 +30,7 @@ def context():
 
 @pytest.fixture(scope="module")
 def key(context):
-    return seal_context.SecretKey(context)
+    return seal_context.SealSecretKey(context)
 
 
 @pytest.fixture(scope="module")
@@ -137,11 +137,13 @@ def test_two_encryptions_differ(key):
 
 
 def test_a_saved_key_decrypts(context, key, fresh):
-    again = seal_context.SecretKey.from_bytes(context, key.to_bytes())
+    again = seal_context.SealSecretKey.from_bytes(context, key.to_bytes())
     assert again.decrypt(context.load(fresh, TOP, SCALE, seeded=True))[0] == pytest.approx(
         0.5, abs=5e-3
     )
-    other = seal_context.SecretKey(context).decrypt(context.load(fresh, TOP, SCALE, seeded=True))
+    other = seal_context.SealSecretKey(context).decrypt(
+        context.load(fresh, TOP, SCALE, seeded=True)
+    )
     assert abs(other[0] - 0.5) > 5e-3
 
 
@@ -236,7 +238,7 @@ def test_other_parameters_are_refused(context, fresh, keys, key):
     with pytest.raises(DecodeError, match="other parameters"):
         other.load_relinearisation_keys(keys)
     with pytest.raises(DecodeError, match="other parameters"):
-        seal_context.SecretKey.from_bytes(other, key.to_bytes())
+        seal_context.SealSecretKey.from_bytes(other, key.to_bytes())
     larger = seal_context.Context(choose(8192, 20, TOP - 1))
     for load in (larger.load_relinearisation_keys, larger.load_secret_key):
         with pytest.raises(DecodeError):

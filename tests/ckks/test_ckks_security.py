@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from securecomp.ckks import planner
 from securecomp.ckks.native import security
 from securecomp.ckks.native.ring import primes
-from securecomp.ckks.native.ring_parameters import Linear
+from securecomp.ckks.native.ring_parameters import LinearParameters
 from securecomp.errors import ParameterError
 
 # HomomorphicEncryption.org (2018), table 1: uniform ternary secret, 128 bits, classical.
@@ -40,7 +40,7 @@ def test_a_degree_in_no_table(degree):
 @pytest.mark.parametrize(("degree", "bits", "count"), [(2048, 54, 1), (4096, 54, 2), (8192, 54, 4)])
 def test_a_circuit_beyond_the_tables_is_refused(degree, bits, count):
     with pytest.raises(ParameterError, match="not 128-bit secure"):
-        Linear(degree, primes(degree, bits, count), 10, 0, 10)
+        LinearParameters(degree, primes(degree, bits, count), 10, 0, 10)
 
 
 @given(

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from ckks.parties import linear_model
 
-from securecomp.ckks import Plan, planner
+from securecomp.ckks import InferencePlan, planner
 from securecomp.ckks.seal import sigmoid_plan
 
 KINDS = {"plain": {}, "protected": {"protect_model": True}, "encrypted": {"encrypted": True}}
@@ -25,7 +25,7 @@ def with_circuit(plan, **changes):
 
 def refused(found, reason):
     with pytest.raises(msgspec.ValidationError, match=reason):
-        msgspec.json.decode(json.dumps(found), type=Plan)
+        msgspec.json.decode(json.dumps(found), type=InferencePlan)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from securecomp.privacy.ledger import Ledger
-from securecomp.privacy.privacy_amounts import Cost
+from securecomp.privacy.privacy_amounts import PrivacyCost
 from securecomp.privacy.sensitivity import Neighbours
 
 PATIENT = Neighbours("add/remove", "patient", 5)
@@ -25,8 +25,8 @@ def ledger(run, folder):
 
 
 def test_show(run, ledger):
-    ledger.settle(ledger.reserve("mean of los", Cost.of(0.1, "1e-7"), PATIENT))
-    ledger.reserve("count", Cost.of(0.2), PATIENT)
+    ledger.settle(ledger.reserve("mean of los", PrivacyCost.of(0.1, "1e-7"), PATIENT))
+    ledger.reserve("count", PrivacyCost.of(0.2), PATIENT)
     result = run("budget", "show", "stays.ledger")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "stays: add/remove of one patient with at most 5 records" in result.stdout
@@ -51,7 +51,7 @@ def test_show(run, ledger):
 
 
 def test_history(run, ledger):
-    ledger.settle(ledger.reserve("mean of los, [not markup]", Cost.of(0.1), PATIENT))
+    ledger.settle(ledger.reserve("mean of los, [not markup]", PrivacyCost.of(0.1), PATIENT))
     result = run("budget", "history", "stays.ledger")
     assert "mean of los, [not markup]" in result.stdout
     assert "the budget of stays" in result.stdout

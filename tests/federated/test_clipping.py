@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from securecomp.errors import LocalProtocolError, ParameterError, RangeError
-from securecomp.federated.clipping import UNIT, Rows
+from securecomp.federated.clipping import UNIT, UnitRows
 from securecomp.federated.losses import Loss, one_hot
 
 WORST = np.array([1e60, -1e60, 1e30, 1.0, -1.0, 1e-30, 5e-324, 0.0])
@@ -45,9 +45,9 @@ def test_a_row_changes_the_sum_by_at_most_the_unit(name, outputs, clip):
         out = int(g.integers(count))
         keep = np.arange(count) != out
         loss = Loss(name)
-        whole = Rows(table).total(np.arange(count), model, wanted, loss, clip)
-        rest = Rows(table[keep]).total(np.arange(count - 1), model, wanted[keep], loss, clip)
-        alone = Rows(table[[out]]).total(np.arange(1), model, wanted[[out]], loss, clip)
+        whole = UnitRows(table).total(np.arange(count), model, wanted, loss, clip)
+        rest = UnitRows(table[keep]).total(np.arange(count - 1), model, wanted[keep], loss, clip)
+        alone = UnitRows(table[[out]]).total(np.arange(1), model, wanted[[out]], loss, clip)
         assert np.array_equal(whole - rest, alone)
         assert squared_norm(alone) <= UNIT**2
         largest = max(largest, squared_norm(alone))
@@ -67,7 +67,7 @@ def test_a_patient_changes_the_sum_by_at_most_the_unit(name, outputs):
         owners = np.unique(owners, return_inverse=True)[1]
         model = g.normal(size=(wanted.shape[1], features))
         loss = Loss(name)
-        rows = Rows(table, owners)
+        rows = UnitRows(table, owners)
         assert rows.units == owners.max() + 1
         everyone = np.arange(rows.units)
         whole = rows.total(rows.of(everyone), model, wanted, loss, 0.5)
@@ -84,7 +84,7 @@ def test_a_row_adds_the_same_wherever_it_stands(name, outputs, count):
     """The sum over all is the sum of what each adds alone, bit for bit: also across chunks."""
     table, wanted = tables(count, count, 5), targets(count, count, name, outputs)
     model = np.random.default_rng(count).normal(size=(wanted.shape[1], 5))
-    rows, loss = Rows(table), Loss(name)
+    rows, loss = UnitRows(table), Loss(name)
     whole = rows.total(np.arange(count), model, wanted, loss, 1.0)
     places = np.random.default_rng(0).permutation(count)[: min(count, 400)]
     rest = np.setdiff1d(np.arange(count), places)
@@ -102,9 +102,9 @@ def test_a_row_adds_the_same_however_the_table_lies(layout, count):
     for _ in range(100):
         table, wanted, model = (g.normal(size=(n, 40)) for n in (count, count, 1))
         wanted = np.asfortranarray(3 * wanted[:, :1])
-        whole = Rows(layout(table)).total(np.arange(count), model, wanted, loss, 1.0)
+        whole = UnitRows(layout(table)).total(np.arange(count), model, wanted, loss, 1.0)
         alone = [
-            Rows(table[[row]]).total(np.arange(1), model, wanted[[row]], loss, 1.0)
+            UnitRows(table[[row]]).total(np.arange(1), model, wanted[[row]], loss, 1.0)
             for row in range(count)
         ]
         assert np.array_equal(whole, sum(alone))
@@ -113,7 +113,7 @@ def test_a_row_adds_the_same_however_the_table_lies(layout, count):
 def test_a_table_of_single_precision_is_as_one_of_double():
     table, wanted = tables(4, 50, 6).clip(-1e30, 1e30).astype(np.float32), np.ones((50, 1))
     both = [
-        Rows(given).total(np.arange(50), np.ones((1, 6)), wanted, Loss("squared"), 1.0)
+        UnitRows(given).total(np.arange(50), np.ones((1, 6)), wanted, Loss("squared"), 1.0)
         for given in (table, table.astype(np.float64))
     ]
     assert np.array_equal(*both)
@@ -135,7 +135,7 @@ def test_exponentials_do_not_depend_on_the_place(name):
 
 def test_the_product_is_that_of_pythons_integers():
     table, wanted = tables(3, 300, 6), targets(3, 300, "softmax", 4)
-    rows, loss = Rows(table), Loss("softmax")
+    rows, loss = UnitRows(table), Loss("softmax")
     model = np.random.default_rng(3).normal(size=(4, 6))
     everything = np.arange(300)
     scores = rows._scores(rows._directions, everything, model)
@@ -154,7 +154,7 @@ def test_sums_beyond_what_floats_hold():
     """So many rows that point one way that their sum passes 2^53: exact all the same."""
     count = 20_001
     table = np.random.default_rng(1).normal(size=(count, 2)) * [0, 0.3] + [1, 0]
-    rows, loss, wanted = Rows(table), Loss("squared"), np.full((count, 1), -5.0)
+    rows, loss, wanted = UnitRows(table), Loss("squared"), np.full((count, 1), -5.0)
     everything = np.arange(count)
     found = rows.total(everything, np.zeros((1, 2)), wanted, loss, 1.0)
     weights = rows.weights(everything, -wanted, 1.0).astype(np.int64)
@@ -166,7 +166,7 @@ def test_sums_beyond_what_floats_hold():
 
 def test_scores_are_exact_products():
     table = np.random.default_rng(0).normal(size=(50, 9))
-    rows = Rows(table)
+    rows = UnitRows(table)
     model = np.random.default_rng(1).normal(size=(2, 9))
     found = rows._scores(rows._directions, np.arange(50), model)
     assert found == pytest.approx(table @ model.T, rel=1e-4, abs=1e-5)
@@ -184,20 +184,20 @@ def test_it_is_the_sum_of_clipped_gradients(name, outputs):
     norms = np.sqrt((gradients**2).sum(axis=(1, 2)))
     clip = float(np.median(norms))
     expected = (gradients * np.minimum(1, clip / norms)[:, None, None]).sum(axis=0)
-    found = Rows(table).total(np.arange(200), model, wanted, loss, clip) * (clip / UNIT)
+    found = UnitRows(table).total(np.arange(200), model, wanted, loss, clip) * (clip / UNIT)
     assert found == pytest.approx(expected, abs=1e-3 * clip)
 
 
 def test_patients_rows_are_clipped_together():
     table = np.ones((4, 1))
     wanted = np.full((4, 1), -1.0)  # residuals of 1 at the model 0
-    rows = Rows(table, np.array([0, 0, 0, 1]))
+    rows = UnitRows(table, np.array([0, 0, 0, 1]))
     found = rows.total(np.arange(4), np.zeros((1, 1)), wanted, Loss("squared"), 2.0)
     assert found[0, 0] / UNIT == pytest.approx(1.0 + 0.5, abs=1e-5)
 
 
 def test_no_rows():
-    rows = Rows(np.ones((3, 2)))
+    rows = UnitRows(np.ones((3, 2)))
     nobody = np.arange(0)
     found = rows.total(nobody, np.ones((1, 2)), np.ones((3, 1)), Loss("squared"), 1.0)
     assert found.tolist() == [[0, 0]]
@@ -210,21 +210,21 @@ def test_a_bad_value_is_named_by_its_row(value, said):
     table = np.zeros((5, 3))
     table[3, 1] = value
     with pytest.raises(RangeError, match=rf"X: row 3 .*{said}"):
-        Rows(table)
+        UnitRows(table)
 
 
 def test_what_is_too_large_for_exact_sums():
     huge = np.broadcast_to(np.float64(0), ((1 << 22) + 1, 1))
     with pytest.raises(ParameterError, match="up to 4,194,304 rows"):
-        Rows(huge)
+        UnitRows(huge)
     with pytest.raises(ParameterError, match="up to 4,194,304 rows"):
-        Rows(huge, np.zeros(len(huge), np.intp))
+        UnitRows(huge, np.zeros(len(huge), np.intp))
     with pytest.raises(ParameterError, match="1 to 1,048,576 features"):
-        Rows(np.zeros((1, 0)))
+        UnitRows(np.zeros((1, 0)))
 
 
 def test_a_model_beyond_floats():
-    rows = Rows(np.ones((2, 1)))
+    rows = UnitRows(np.ones((2, 1)))
     for weight in (np.nan, np.inf, 1e61):
         with pytest.raises(ParameterError, match="smaller learning rate"):
             rows.total(np.arange(2), np.array([[weight]]), np.ones((2, 1)), Loss("squared"), 1.0)
@@ -232,7 +232,7 @@ def test_a_model_beyond_floats():
 
 @pytest.mark.parametrize("owners", [None, np.array([0, 0])])
 def test_a_computer_that_computes_wrongly_shows_nothing(owners):
-    rows = Rows(np.ones((2, 1)), owners)
+    rows = UnitRows(np.ones((2, 1)), owners)
     rows._largest = rows._largest + 3
     with pytest.raises(LocalProtocolError, match="nothing is shown"):
         rows.weights(np.arange(2), np.full((2, 1), 9.0), 1.0)

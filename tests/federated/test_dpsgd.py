@@ -9,7 +9,7 @@ from scipy import stats
 
 from securecomp.errors import ParameterError
 from securecomp.federated import dpsgd, promise
-from securecomp.federated.clipping import UNIT, Rows
+from securecomp.federated.clipping import UNIT, UnitRows
 from securecomp.federated.dpsgd import Schedule, train
 from securecomp.federated.losses import Loss, one_hot
 from securecomp.federated.poisson import batches, noises
@@ -27,7 +27,7 @@ def test_without_noise_it_is_clipped_sgd_in_floats(name, classes):
     targets = targets + 0.25  # no residual is 0
     schedule = Schedule(0.2, 60, 0.7, 0.0, 1.5, 16.0)
     loss = Loss(name)
-    found = train(Rows(table), targets, loss, schedule, Replay(5))
+    found = train(UnitRows(table), targets, loss, schedule, Replay(5))
     model = np.zeros((targets.shape[1], 4))
     for batch in batches(80, 0.2, 60, Replay(5)):
         x = table[batch]
@@ -40,7 +40,7 @@ def test_without_noise_it_is_clipped_sgd_in_floats(name, classes):
 def test_it_replays_and_goes_on_from_where_it_is_told():
     table, targets = problem(1)
     schedule = Schedule(0.2, 20, 1.0, 2.0, 1.0, 16.0)
-    rows, loss = Rows(table), Loss("sigmoid")
+    rows, loss = UnitRows(table), Loss("sigmoid")
     one = train(rows, targets, loss, schedule, Replay(1))
     assert np.array_equal(one, train(rows, targets, loss, schedule, Replay(1)))
     assert not np.array_equal(one, train(rows, targets, loss, schedule, Replay(2)))
@@ -69,7 +69,7 @@ def test_noise_does_not_depend_on_the_data(monkeypatch):
             return source(size)
 
         train(
-            Rows(table),
+            UnitRows(table),
             np.ones((5, 1)),
             Loss("sigmoid"),
             Schedule(0.2, 40, 1.0, 1.0, 0.1, 1.0),
@@ -92,14 +92,14 @@ def test_each_step_adds_its_noise_once_also_to_an_empty_batch():
     assert 5 < sizes.count(0) < 20
     drawn = sum(noises(variance, 6, steps, source))
     schedule = Schedule(rate, steps, 1.0, 1.0, float(UNIT), 1.0)
-    found = train(Rows(np.zeros((5, 3))), np.ones((5, 2)), Loss("sigmoid"), schedule, Replay(3))
+    found = train(UnitRows(np.zeros((5, 3))), np.ones((5, 2)), Loss("sigmoid"), schedule, Replay(3))
     assert np.array_equal(found.ravel(), -drawn)
 
 
 def test_a_step_is_the_exact_sum_plus_noise_on_the_grid():
     """Zero rows leave noise alone: every weight is an integer times a public constant."""
     schedule = Schedule(1.0, 1, 1.0, 1.0, float(UNIT), 1.0)
-    found = train(Rows(np.zeros((2, 50))), np.ones((2, 1)), Loss("sigmoid"), schedule)
+    found = train(UnitRows(np.zeros((2, 50))), np.ones((2, 1)), Loss("sigmoid"), schedule)
     assert np.array_equal(found, np.rint(found))
     assert found.std() == pytest.approx(UNIT, rel=0.5)
 
@@ -134,7 +134,7 @@ def test_schedules_that_cannot_be(change, said):
 def test_batches_that_are_empty_as_a_rule():
     with pytest.raises(ParameterError, match="empty as a rule"):
         train(
-            Rows(np.ones((5, 1))),
+            UnitRows(np.ones((5, 1))),
             np.ones((5, 1)),
             Loss("squared"),
             Schedule(0.1, 2, 1.0, 1.0, 1.0, 1.0),
@@ -151,7 +151,7 @@ def told_apart(trainings, noise, rate, steps, entropy):
         table = np.zeros((8 - (not present), 2))
         if present:
             table[7] = 1e9
-        rows, wanted = Rows(table), np.ones((len(table), 1))
+        rows, wanted = UnitRows(table), np.ones((len(table), 1))
         schedule = Schedule(rate, steps, 1.0, noise, 1.0, 1.0)
         found = [train(rows, wanted, Loss("sigmoid"), schedule, entropy) for _ in range(trainings)]
         shares.append(np.array(found)[:, 0].sum(axis=1))

@@ -6,7 +6,7 @@ from federated.cohort import averaged, model, sites
 from sklearn.linear_model import LogisticRegression
 
 from securecomp.federated import FederatedLinearRegression, local_update
-from securecomp.federated.config import Terms
+from securecomp.federated.config import TrainingTerms
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.secagg.masked_sum import Masking
 from securecomp.sharing.additive_sum import Sharing
@@ -130,7 +130,7 @@ def test_rows_weigh_alike_wherever_they_are():
 
 def test_who_takes_part_is_drawn_and_everybody_knows_it():
     names = tuple(f"site {i}" for i in range(20))
-    terms = Terms(fraction=0.3)
+    terms = TrainingTerms(fraction=0.3)
     rounds = [terms.participants(names, bytes(32), number) for number in range(400)]
     assert {len(r) for r in rounds} == {6}
     assert len(set(rounds)) > 350
@@ -141,7 +141,7 @@ def test_who_takes_part_is_drawn_and_everybody_knows_it():
 
 
 def test_a_fraction_is_rounded_up():
-    assert [Terms(fraction=f).per_round(10) for f in (0.01, 0.3, 0.31, 1)] == [1, 3, 4, 10]
+    assert [TrainingTerms(fraction=f).per_round(10) for f in (0.01, 0.3, 0.31, 1)] == [1, 3, 4, 10]
 
 
 def test_the_loss_of_a_round_is_that_of_the_pooled_rows_before_it():

@@ -16,7 +16,7 @@ from securecomp.errors import (
     ParameterError,
 )
 from securecomp.paillier.encrypted_sum import Paillier
-from securecomp.privacy.distributed import Plan
+from securecomp.privacy.distributed import NoisePlan
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
 
@@ -105,8 +105,8 @@ def test_a_round_that_may_have_been_opened_is_not_opened_over_other_sites(path):
 def test_a_noised_training_goes_on_with_the_rounds_that_are_left(path, at, monkeypatch):
     with pytest.raises(StopError):
         noised(path, progress=stopping(at)).fit(sites())
-    draws, draw = [], Plan.draw
-    monkeypatch.setattr(Plan, "draw", lambda *a: draws.append(1) or draw(*a))
+    draws, draw = [], NoisePlan.draw
+    monkeypatch.setattr(NoisePlan, "draw", lambda *a: draws.append(1) or draw(*a))
     found = noised(path, seed="later").fit(sites())
     assert len(draws) == 4 * (ROUNDS - at)
     assert len(found.history_) == ROUNDS

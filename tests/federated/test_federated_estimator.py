@@ -184,7 +184,7 @@ def test_scaling_by_moments_is_the_pooled_rows():
     from securecomp.federated import base, matrices, scaling
 
     read = matrices.of_arrays(data, None, 4, None, True, classify=True)
-    opener = base.Opener(Sharing(), base.LocalCarrier(), tuple(data), 2, 0, {})
+    opener = base.RoundSum(Sharing(), base.LocalCarrier(), tuple(data), 2, 0, {})
     start = base.checkpoints.begin(4, 3, opener.carrier.entropy)
     state = scaling.agree(start, "moments", read, opener, 1 << 20)
     scale = scaling.Scaling.of(state, read)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from securecomp import Column, Privacy, Study
 from securecomp.errors import DecodeError, KeyMismatchError
 from securecomp.federated import FederatedLogisticRegression, checkpoints
-from securecomp.privacy.distributed import Plan
+from securecomp.privacy.distributed import NoisePlan
 
 
 @settings(max_examples=25)
@@ -66,7 +66,7 @@ def test_any_bytes_are_refused_as_no_checkpoint(tmp_path_factory, data, headed):
 
 def test_a_studys_patients_are_units(monkeypatch):
     """The first two rows of each are kept, and a patient's rows are summed before clipping."""
-    monkeypatch.setattr(Plan, "draw", lambda self, block, *_: [0] * self.changes[block].size)
+    monkeypatch.setattr(NoisePlan, "draw", lambda self, block, *_: [0] * self.changes[block].size)
     frames = {}
     for name, (x, y) in sites().items():
         patients = np.arange(len(y)) // 3

@@ -14,12 +14,12 @@ from replaying import Replay
 from securecomp import Column, Privacy, Study
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated import FederatedLinearRegression, FederatedLogisticRegression
-from securecomp.federated.config import Terms
-from securecomp.federated.local_update import Rows, unit_gradients
+from securecomp.federated.config import TrainingTerms
+from securecomp.federated.local_update import ScaledRows, unit_gradients
 from securecomp.federated.losses import Loss
 from securecomp.federated.protection import Protection
 from securecomp.privacy import noise_distributions
-from securecomp.privacy.distributed import Plan
+from securecomp.privacy.distributed import NoisePlan
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
 
@@ -29,13 +29,15 @@ SGD = {"strategy": "sgd", "classes": [0, 1]}
 
 def protection(privacy=None, length=5, **terms):
     given = {"strategy": "sgd", "rounds": 10, "examples": 100} | terms
-    return Protection.of(privacy or Privacy(2, 1e-5), Terms(**given), NAMES, bytes(32), length)
+    return Protection.of(
+        privacy or Privacy(2, 1e-5), TrainingTerms(**given), NAMES, bytes(32), length
+    )
 
 
 @pytest.fixture
 def silent(monkeypatch):
     """No noise, to see what is beneath."""
-    monkeypatch.setattr(Plan, "draw", lambda self, block, *_: [0] * self.changes[block].size)
+    monkeypatch.setattr(NoisePlan, "draw", lambda self, block, *_: [0] * self.changes[block].size)
 
 
 # What one unit changes.
@@ -49,7 +51,7 @@ def test_no_record_changes_the_integers_by_more_than_was_planned(silent, clip, s
     rng = np.random.default_rng(5)
     for number, spread in enumerate((np.eye(5), rng.normal(size=(20, 5)), np.ones((1, 5)))):
         for row in spread * size:
-            rows = Rows(row[None], np.array([[1.0]]))
+            rows = ScaledRows(row[None], np.array([[1.0]]))
             gradients = unit_gradients(Loss("sigmoid"), rows, np.zeros((1, 5)))
             integers = made.integers(number, gradients, replay(number))
             assert sum(map(abs, integers)) <= limit.l1
@@ -61,7 +63,7 @@ def test_records_add_up_apart_from_each_other(silent, replay):
     """What is summed is the sum of what each record gives alone, up to rounding."""
     made = protection()
     rng = np.random.default_rng(6)
-    rows = Rows(rng.normal(0, 3, (30, 5)), rng.integers(0, 2, (30, 1)).astype(float))
+    rows = ScaledRows(rng.normal(0, 3, (30, 5)), rng.integers(0, 2, (30, 1)).astype(float))
     weights = rng.normal(size=(1, 5))
     whole = made.integers(3, unit_gradients(Loss("sigmoid"), rows, weights), replay(1))
     expected = np.zeros(5)
@@ -75,7 +77,7 @@ def test_a_patients_rows_are_one_unit(silent, replay):
     privacy = Privacy(2, 1e-5, unit="patient", identifier="id", records=9)
     made = protection(privacy)
     x = np.tile([3.0, 0, 0, 0, 0], (8, 1))
-    rows = Rows(x, np.ones((8, 1)), np.zeros(8, np.intp))
+    rows = ScaledRows(x, np.ones((8, 1)), np.zeros(8, np.intp))
     gradients = list(unit_gradients(Loss("sigmoid"), rows, np.zeros((1, 5))))
     assert [g.shape for g in gradients] == [(1, 5)]
     assert gradients[0][0, 0] == -0.5 * 3 * 8
@@ -136,13 +138,13 @@ def test_every_coordinate_of_every_round_has_noise_of_the_size_that_is_said(unit
 
 
 def test_each_sites_part_is_its_own(monkeypatch):
-    parts, add = [], Plan.add
+    parts, add = [], NoisePlan.add
 
     def spy(self, block, integers, entropy):
         parts.append((list(integers), add(self, block, integers, entropy)))
         return parts[-1][1]
 
-    monkeypatch.setattr(Plan, "add", spy)
+    monkeypatch.setattr(NoisePlan, "add", spy)
     model(privacy=Privacy(2, 1e-5), rounds=3, examples=159, **SGD).fit(sites())
     assert len(parts) == 3 * 4
     drawn = [tuple(np.subtract(noised, bare).tolist()) for bare, noised in parts]
@@ -196,7 +198,7 @@ def test_a_fraction_is_no_protection_but_fewer_rounds():
     asked = Counter(
         name
         for number in range(1, 41)
-        for name in Terms(fraction=0.75).participants(NAMES, bytes(32), number)
+        for name in TrainingTerms(fraction=0.75).participants(NAMES, bytes(32), number)
     )
     assert sometimes.exposures == max(asked.values()) < 40
     assert len(sometimes.plan.changes) == sometimes.exposures

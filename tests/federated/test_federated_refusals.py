@@ -8,8 +8,8 @@ from federated.cohort import Mortal, model, sites
 from securecomp import Column, Privacy, Study
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.federated import FederatedLinearRegression, FederatedLogisticRegression
-from securecomp.federated.config import Terms
-from securecomp.federated.plaintext_sum import InTheClear
+from securecomp.federated.config import TrainingTerms
+from securecomp.federated.plaintext_sum import PlaintextSum
 from securecomp.privacy.ledger import Ledger
 from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.session import Layout
@@ -268,7 +268,7 @@ def test_a_study_answers_nothing_of_whole_sites():
 
 
 def test_the_sum_in_the_clear_refuses_what_the_others_do():
-    add, carrier = InTheClear(), LocalCarrier()
+    add, carrier = PlaintextSum(), LocalCarrier()
     with pytest.raises(ParameterError, match="the vector's shape"):
         add.run(carrier, Layout(2, 5), {"a": lambda: [1], "b": lambda: [1, 2]})
     with pytest.raises(RangeError, match="b: a value is beyond the bound 5"):
@@ -280,9 +280,9 @@ def test_the_sum_in_the_clear_refuses_what_the_others_do():
 
 def test_terms_of_a_round():
     with pytest.raises(ThresholdError):
-        Terms(fraction=0.1).fewest(10, 3)
-    assert Terms(fraction=0.5, dropouts=2).fewest(10, 2) == 3
-    assert Terms(fraction=0.5, dropouts=4).fewest(10, 3) == 3
+        TrainingTerms(fraction=0.1).fewest(10, 3)
+    assert TrainingTerms(fraction=0.5, dropouts=2).fewest(10, 2) == 3
+    assert TrainingTerms(fraction=0.5, dropouts=4).fewest(10, 3) == 3
 
 
 @pytest.mark.parametrize("value", [None, np.nan, pd.NaT, 1j, b"a", pd.NA])

@@ -5,7 +5,7 @@ import pytest
 from federated.cohort import Recorder, model, sites
 
 from securecomp.federated import base
-from securecomp.federated.local_update import Rows, change
+from securecomp.federated.local_update import ScaledRows, change
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.secagg.masked_sum import Masking
 from securecomp.sharing.additive_sum import Sharing
@@ -42,9 +42,9 @@ def patterns(values, bits=30):
 
 def proposals(data, found):
     """What each site adds in the first round, computed apart."""
-    terms = base.Terms(rounds=4)
+    terms = base.TrainingTerms(rounds=4)
     for x, y in data.values():
-        rows = Rows(np.column_stack([x, np.ones(len(x))]), y[:, None].astype(float))
+        rows = ScaledRows(np.column_stack([x, np.ones(len(x))]), y[:, None].astype(float))
         loss = found._loss(1)
         yield len(x) * change(terms, loss, rows, np.zeros((1, 4)), True, bytes(32))
 

@@ -146,11 +146,11 @@ def command_line() -> dict[str, Any]:
     options = [
         "--count --by ward",
         "--sum los --mean lab --variance los --by sex",
-        "--histogram los:0,10,20,40",
+        "--histogram los --edges 0,10,20,40",
         "--crosstab ward died",
         "--count --by rare --min-count 0",
         "--median los",
-        "--t-test los --by sex",
+        "--t-test los sex",
         "--chi-square ward died",
         "--odds-ratio drug died",
     ]

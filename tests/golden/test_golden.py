@@ -14,7 +14,7 @@ def test_a_difference_is_noticed():
     was = {"a": [1, 2.0, "x"]}
     assert differences(was, {"a": [1, 2.0 + 1e-7, "x"]}) == ["/a/1: 2.0 is now 2.0000001"]
     assert differences(was, {"a": [2, 2.0, "x"]}) == ["/a/0: 1 is now 2"]
-    assert differences(was, {"a": [1, 2.0, "y"]}) and not differences(
-        was, {"a": [1, 2.0, "y"]}, words=False
-    )
+    other = {"a": [1, 2.0, "y"]}
+    assert differences(was, other)
+    assert not differences(was, other, words=False)
     assert differences(was, {}) == ["/a: only before"]

@@ -13,7 +13,7 @@ from securecomp.errors import (
 )
 from securecomp.mpc import functions, mac_dealer, selection
 from securecomp.mpc.computation import Computation
-from securecomp.mpc.correlated_randomness import Part
+from securecomp.mpc.correlated_randomness import Correlations
 from securecomp.mpc.mac_checks import CheckingParty, Commitment, inner
 from securecomp.protocol import wire
 from securecomp.protocol.local_carrier import LocalCarrier
@@ -172,7 +172,7 @@ def test_integrity_is_mac_or_none(replay):
     ],
 )
 def test_correlations_are_what_they_say(parties, kind, shape):
-    parts = [Part(bytes([i + 1]) * 32) for i in range(parties)]
+    parts = [Correlations(bytes([i + 1]) * 32) for i in range(parties)]
     made = mac_dealer.corrections(parts, 3, kind, shape)
     each = [mac_dealer.expand(part, 3, kind, shape) for part in parts[:-1]]
     each.append(mac_dealer.expand(parts[-1], 3, kind, shape, made))

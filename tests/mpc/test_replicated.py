@@ -17,7 +17,7 @@ from securecomp.mpc.dealer_parties import Lockstep
 from securecomp.mpc.engine import Additive
 from securecomp.mpc.replicated_engine import Replicated
 from securecomp.mpc.roles import Seed
-from securecomp.mpc.three_party import Ring
+from securecomp.mpc.three_party import ThreeParties
 from securecomp.protocol import wire
 from securecomp.protocol.local_carrier import LocalCarrier
 
@@ -39,7 +39,7 @@ def computation(carrier):
 
 @pytest.fixture
 def ring(carrier):
-    return Ring(NAMES, carrier)
+    return ThreeParties(NAMES, carrier)
 
 
 def signed(residues):

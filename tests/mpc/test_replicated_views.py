@@ -17,7 +17,7 @@ from securecomp.errors import (
 from securecomp.mpc.computation import Computation
 from securecomp.mpc.replicated_engine import Replicated
 from securecomp.mpc.roles import Said, Seed, Speaker, vector_body
-from securecomp.mpc.three_party import Ring
+from securecomp.mpc.three_party import ThreeParties
 from securecomp.protocol import wire
 from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.role import State
@@ -36,7 +36,7 @@ def carrier(replay):
 
 @pytest.fixture
 def ring(carrier):
-    return Ring(NAMES, carrier)
+    return ThreeParties(NAMES, carrier)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_streams_are_of_one_session_purpose_and_step(carrier, ring):
     party = ring.parties[0]
     keys = {
         holder._stream(which, purpose, step)
-        for holder in (party, Ring(NAMES, carrier).parties[0])
+        for holder in (party, ThreeParties(NAMES, carrier).parties[0])
         for which in (0, 1)
         for purpose in ("zero", "input", "circuit")
         for step in (1, 2)
@@ -82,7 +82,7 @@ def test_streams_are_of_one_session_purpose_and_step(carrier, ring):
 
 def test_a_seed_makes_other_keys_in_another_session_and_for_another_pair(carrier, ring):
     seed = bytes(prg.SEED_BYTES)
-    holders = (ring.parties[0], Ring(NAMES, carrier).parties[0])
+    holders = (ring.parties[0], ThreeParties(NAMES, carrier).parties[0])
     pairs = [("a", "c"), ("b", "a")]
     assert len({holder._derive(seed, *pair) for holder in holders for pair in pairs}) == 4
 
@@ -231,7 +231,7 @@ def said(party, step, size=4):
 
 
 def test_a_message_of_another_session_is_refused(carrier, ring):
-    other = Ring(NAMES, carrier)
+    other = ThreeParties(NAMES, carrier)
     with pytest.raises(RemoteProtocolError, match="another session"):
         ring.parties[0].said(said(other.parties[1], 5), "b", 5, 4)
     circuit = ring.pair.parties[1].say(["a"], 5, vector_body(np.zeros(4, np.uint64), 61), Said.KIND)
@@ -267,7 +267,7 @@ def test_a_repeated_message_is_refused(replay, operation):
             return super().send(sender, recipient, data)
 
     carrier = Repeating(replay("repeated"))
-    engine = Replicated(Ring(NAMES, carrier))
+    engine = Replicated(ThreeParties(NAMES, carrier))
     x = engine.input("c", np.arange(5, dtype=np.uint64))
     x = engine.multiply(x, x)
     carrier.first = b""

@@ -13,7 +13,7 @@ from securecomp.core import field, prg
 from securecomp.errors import LocalProtocolError, ParameterError
 from securecomp.mpc import correlated_randomness
 from securecomp.mpc.computation import Computation
-from securecomp.mpc.correlated_randomness import Part
+from securecomp.mpc.correlated_randomness import Correlations
 from securecomp.mpc.dealer_parties import DEALER, Dealer
 from securecomp.mpc.roles import Said, Seed
 from securecomp.mpc.selection import argmax, sort
@@ -37,7 +37,9 @@ SHAPES = {
 
 def parts_of(count, seed="dealing"):
     source = Replay(seed)
-    return [Part(correlated_randomness.seed_keys(source(32), b"session")) for _ in range(count)]
+    return [
+        Correlations(correlated_randomness.seed_keys(source(32), b"session")) for _ in range(count)
+    ]
 
 
 def dealt(count, kind, shape, serial=7, seed="dealing"):
@@ -135,7 +137,8 @@ def test_all_parts_but_the_last_come_from_their_seeds_alone():
         for seed in ("one", "two"):
             source = Replay("fixed")
             fixed = [
-                Part(correlated_randomness.seed_keys(source(32), b"session")) for _ in range(2)
+                Correlations(correlated_randomness.seed_keys(source(32), b"session"))
+                for _ in range(2)
             ]
             other = [*fixed, *parts_of(1, seed)]
             vectors = [correlated_randomness.expand(part, 3, kind, shapes[-1]) for part in other]
@@ -153,7 +156,9 @@ def test_keys_of_parts_are_bound_to_all_that_they_are_for():
     drawn += [part.words(s, i, size) & np.uint64(P) for s in (1, 2, 12) for i in (0, 1, 2)]
     drawn.append(parts_of(2)[1].residues(1, 0, size))
     drawn.append(
-        Part(correlated_randomness.seed_keys(Replay("dealing")(32), b"other")).residues(1, 0, size)
+        Correlations(correlated_randomness.seed_keys(Replay("dealing")(32), b"other")).residues(
+            1, 0, size
+        )
     )
     numbers = [v for vector in drawn for v in vector.tolist()]
     assert len(set(numbers)) == len(numbers)
@@ -231,7 +236,7 @@ def test_parties_have_what_the_dealers_messages_say():
     serial = run.engine.run._serial
     for seed, vectors in zip(seeds, found, strict=True):
         want = correlated_randomness.expand(
-            Part(correlated_randomness.seed_keys(seed, session)), serial, "triple", (5,)
+            Correlations(correlated_randomness.seed_keys(seed, session)), serial, "triple", (5,)
         )
         assert [v.tolist() for v in vectors[:2]] == [v.tolist() for v in want[:2]]
     ((_, _, recipient, _, body),) = opened_messages(run)[start:]

@@ -6,7 +6,7 @@ import pytest
 from fakes import FakeClock
 
 from securecomp.overhead import totals
-from securecomp.overhead.job import Cost
+from securecomp.overhead.job import Traffic
 from securecomp.overhead.totals import ClockedCarrier
 
 
@@ -79,6 +79,6 @@ def test_bytes_by_the_party_of_a_role_that_sends_most():
     carrier.send("hospital 1", "server", b"123")
     carrier.send("server", "analyst", b"1")
     carrier.send("server", "server", b"kept")
-    cost = Cost.of(carrier.transcript)
-    assert cost == Cost(5, 9, 1, 3, {"hospital": 5, "server": 1}, 8)
-    assert Cost.of(carrier.transcript, ["hospital 1"]).bytes_by_role["site"] == 3
+    cost = Traffic.of(carrier.transcript)
+    assert cost == Traffic(5, 9, 1, 3, {"hospital": 5, "server": 1}, 8)
+    assert Traffic.of(carrier.transcript, ["hospital 1"]).bytes_by_role["site"] == 3

@@ -7,7 +7,7 @@ from sharing.cast import flipped, stream
 
 from securecomp.paillier import Aggregator, Contributor, KeyHolder, Receiver, encrypt, roles
 from securecomp.paillier.encoding import join_ciphertexts
-from securecomp.paillier.roles import Aggregate, Total, Upload
+from securecomp.paillier.roles import DecryptedTotal, EncryptedTotal, Upload
 from securecomp.protocol import identity as identities
 from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
@@ -18,7 +18,7 @@ __all__ = ["Meeting", "flipped", "stream"]
 ADDER, HOLDER = "adder", "holder"
 NAMES = ("north", "south", "east", "west")
 LIMIT = (1 << 62) - 1
-KINDS = {kind.KIND: kind for kind in (Upload, Aggregate, Total)}
+KINDS = {kind.KIND: kind for kind in (Upload, EncryptedTotal, DecryptedTotal)}
 
 
 @cache

@@ -17,7 +17,7 @@ from securecomp.paillier import (
     paillier_files,
     threshold,
 )
-from securecomp.paillier.threshold import KeyShare, Partial, ThresholdKey
+from securecomp.paillier.threshold import KeyShare, PartialDecryption, ThresholdKey
 
 FILE = Path(__file__).parents[1] / "vectors" / "paillier.json"
 PUBLISHED = json.loads(FILE.read_text(encoding="utf-8"))
@@ -116,7 +116,7 @@ def quorum():
 def sent():
     parts = PUBLISHED["threshold"]["partials"]
     return [
-        Partial(i + 1, *([bytes.fromhex(part)] for part in partial))
+        PartialDecryption(i + 1, *([bytes.fromhex(part)] for part in partial))
         for i, partial in enumerate(parts)
     ]
 
@@ -144,4 +144,4 @@ def test_a_changed_proof_is_refused(quorum, field):
     last = parts[field][0][-1] ^ 1
     parts[field] = [parts[field][0][:-1] + bytes([last])]
     with pytest.raises(AuthenticationError, match=r"^holder 2: its partial decryption does not"):
-        threshold.combine(key, vector, [sent()[0], Partial(2, *parts)])
+        threshold.combine(key, vector, [sent()[0], PartialDecryption(2, *parts)])

@@ -32,7 +32,7 @@ from securecomp.paillier import (
     Receiver,
     roles,
 )
-from securecomp.paillier.roles import Aggregate, Total, Upload
+from securecomp.paillier.roles import DecryptedTotal, EncryptedTotal, Upload
 from securecomp.protocol.role import State
 from securecomp.protocol.session import Layout
 
@@ -488,7 +488,7 @@ class TestAggregator:
 
     def test_another_kind_of_message(self, meeting):
         aggregator = meeting.aggregator()
-        for message in (Aggregate([0, 1], b""), Total([0, 1], b"")):
+        for message in (EncryptedTotal([0, 1], b""), DecryptedTotal([0, 1], b"")):
             data = meeting.say(message, "south", ADDER)
             reason = f"^south: sent message kind {message.KIND}, which is not its to send here$"
             self.refused(meeting, aggregator, data, RemoteProtocolError, reason, "south")
@@ -606,7 +606,7 @@ class TestKeyHolder:
     )
     def test_a_malformed_list(self, meeting, few, listed):
         for one in (meeting, few):
-            message = Aggregate(listed, self.blob(one))
+            message = EncryptedTotal(listed, self.blob(one))
             reason = "^adder: its list of contributors is malformed$"
             self.refused(one, message, RemoteProtocolError, reason)
 
@@ -615,12 +615,14 @@ class TestKeyHolder:
         for one, least in ((meeting, 4), (few, 2)):
             if len(listed) < least:
                 reason = rf"^too few contributors to hide among \({len(listed)} of at least {least}"
-                error = self.refused(one, Aggregate(listed, self.blob(one)), ThresholdError, reason)
+                error = self.refused(
+                    one, EncryptedTotal(listed, self.blob(one)), ThresholdError, reason
+                )
                 assert (error.needed, error.got) == (least, len(listed))
 
     @pytest.mark.parametrize("size", [0, 127, 129, 256])
     def test_another_length(self, meeting, size):
-        message = Aggregate([0, 1, 2, 3], b"\x01" * size)
+        message = EncryptedTotal([0, 1, 2, 3], b"\x01" * size)
         reason = f"^adder: 1 ciphertexts take 128 bytes, not {size}$"
         self.refused(meeting, message, RemoteProtocolError, reason)
 
@@ -629,12 +631,12 @@ class TestKeyHolder:
         p, q = textbook.factors(meeting.private)
         n = p * q
         bad = {"zero": 0, "n": n, "p": 3 * p, "n^2": n * n}[case]
-        message = Aggregate([0, 1, 2, 3], bad.to_bytes(128))
+        message = EncryptedTotal([0, 1, 2, 3], bad.to_bytes(128))
         reason = r"^adder: ciphertexts: number 1 (is not in \[1, n\^2\)|shares a factor)"
         self.refused(meeting, message, RemoteProtocolError, reason)
 
     def test_who_may_send_it(self, meeting):
-        message = Aggregate([0, 1, 2, 3], self.blob(meeting))
+        message = EncryptedTotal([0, 1, 2, 3], self.blob(meeting))
         for sender in ("north", "registry", HOLDER):
             reason = f"^{sender}: sent message kind 33, which is not its to send here$"
             self.refused(meeting, message, RemoteProtocolError, reason, sender)
@@ -648,7 +650,9 @@ class TestKeyHolder:
         reason = "^adder: the message belongs to another session$"
         self.refused(meeting, data, RemoteProtocolError, reason)
         later = meeting.session.next(meeting.layout)
-        data = bytes(meeting.say(Aggregate([0, 1, 2, 3], self.blob(meeting)), ADDER, HOLDER, later))
+        data = bytes(
+            meeting.say(EncryptedTotal([0, 1, 2, 3], self.blob(meeting)), ADDER, HOLDER, later)
+        )
         self.refused(meeting, data, RemoteProtocolError, "^adder: the message is of round 1")
 
     def test_a_total_that_the_bounds_cannot_give(self, few):
@@ -665,7 +669,7 @@ class TestKeyHolder:
                 plan = Packing.plan(few.public, 1000, 4)
                 (plaintext,) = textbook.pack(values, plan.slot, plan.slots)
                 c = textbook.encrypt(int(few.public.n), plaintext, 5)
-                message = Aggregate(listed, c.to_bytes(128))
+                message = EncryptedTotal(listed, c.to_bytes(128))
                 if fine:
                     data = few.holder().decrypt(few.say(message, ADDER, HOLDER))
                     assert few.receiver().receive(data["registry"]).tolist() == values
@@ -676,7 +680,7 @@ class TestKeyHolder:
     def test_a_plaintext_that_is_no_sum(self, meeting):
         n = int(meeting.public.n)
         c = textbook.encrypt(n, n // 2, 5)
-        message = Aggregate([0, 1, 2, 3], c.to_bytes(128))
+        message = EncryptedTotal([0, 1, 2, 3], c.to_bytes(128))
         self.refused(
             meeting, message, RangeError, "^(a plaintext does not fit its|the total is bey)"
         )
@@ -689,7 +693,7 @@ class TestKeyHolder:
         n = int(meeting.public.n)
         beyond = textbook.encrypt(n, n // 2, 5).to_bytes(128)
         with pytest.raises(RangeError):
-            holder.decrypt(meeting.say(Aggregate([0, 1, 2, 3], beyond), ADDER, HOLDER))
+            holder.decrypt(meeting.say(EncryptedTotal([0, 1, 2, 3], beyond), ADDER, HOLDER))
         assert holder.state is State.ABORTED
         with pytest.raises(LocalProtocolError):
             holder.decrypt(meeting.aggregate())
@@ -721,7 +725,7 @@ class TestReceiver:
 
     @pytest.mark.parametrize("size", [0, 1, 232, 239, 241, 248])
     def test_another_length(self, meeting, size):
-        message = Total([0, 1, 2, 3], bytes(size))
+        message = DecryptedTotal([0, 1, 2, 3], bytes(size))
         reason = r"^holder: its total has another length than agreed$"
         self.refused(meeting, message, RemoteProtocolError, reason)
 
@@ -729,27 +733,27 @@ class TestReceiver:
         for value in (4001, -4001, 2**63 - 1, -(2**63)):
             values = np.array([0] * 29 + [value], "<i8").tobytes()
             reason = r"^the total is beyond what the agreed bounds allow"
-            self.refused(meeting, Total([0, 1, 2, 3], values), RangeError, reason)
+            self.refused(meeting, DecryptedTotal([0, 1, 2, 3], values), RangeError, reason)
 
     def test_who_may_send_it(self, meeting):
-        message = Total([0, 1, 2, 3], bytes(240))
+        message = DecryptedTotal([0, 1, 2, 3], bytes(240))
         for sender in (ADDER, "north"):
             reason = f"^{sender}: sent message kind 34, which is not its to send here$"
             self.refused(meeting, message, RemoteProtocolError, reason, sender)
         reason = "^holder: sent message kind 33, which is not its to send here$"
-        self.refused(meeting, Aggregate([0, 1], b""), RemoteProtocolError, reason)
+        self.refused(meeting, EncryptedTotal([0, 1], b""), RemoteProtocolError, reason)
 
     @pytest.mark.parametrize("listed", [[], [0], [0, 1], [0, 0, 0, 0], [9, 8, 7, 6]], ids=str)
     def test_fewer_contributors_than_agreed(self, meeting, listed):
         """The total of two of four is another result than that of all."""
-        message = Total(listed, bytes(240))
+        message = DecryptedTotal(listed, bytes(240))
         with pytest.raises((RemoteProtocolError, ThresholdError)):
             meeting.receiver().receive(meeting.say(message, HOLDER, "registry"))
 
     def test_of_another_session(self, meeting):
         other = meeting.agree()
         receiver = meeting.receiver()
-        data = meeting.say(Total([0, 1, 2, 3], bytes(240)), HOLDER, "registry", other)
+        data = meeting.say(DecryptedTotal([0, 1, 2, 3], bytes(240)), HOLDER, "registry", other)
         with pytest.raises(RemoteProtocolError, match=r"^holder: the message belongs to another"):
             receiver.receive(data)
 
@@ -817,7 +821,7 @@ class TestBlind:
         there = [n for n in NAMES if n != left_out]
         columns = zip(*(blind.ciphertexts(d) for d in blind.uploads(there).values()), strict=True)
         forged = blind.join([math.prod(column) % n2 for column in columns])
-        message = blind.say(Aggregate([0, 1, 2, 3], forged), ADDER, HOLDER)
+        message = blind.say(EncryptedTotal([0, 1, 2, 3], forged), ADDER, HOLDER)
         with pytest.raises(RangeError):
             blind.holder().decrypt(message)
 

@@ -23,7 +23,7 @@ from securecomp.errors import (
     ThresholdError,
 )
 from securecomp.paillier import EncryptedVector, encrypt, threshold
-from securecomp.paillier.threshold import KeyShare, Partial, combine, partial_decrypt
+from securecomp.paillier.threshold import KeyShare, PartialDecryption, combine, partial_decrypt
 
 TESTS = {"insecure_for_tests": True}
 VALUES = [(-1) ** i * (1000 - i) for i in range(20)]  # two ciphertexts
@@ -230,7 +230,7 @@ class TestDecryption:
             changed(b, index=3),
             changed(a, index=5),
             changed(b, index=3, values=[v[::-1] for v in b.values]),
-            Partial(
+            PartialDecryption(
                 3,
                 [(1).to_bytes(64)] * len(a.values),
                 [bytes(32)] * len(a.values),
@@ -330,7 +330,7 @@ class TestProofs:
             int(one.ciphertexts[0]),
             nonce % (1 << room),
         )
-        assert got == Partial(3, *([part] for part in want))
+        assert got == PartialDecryption(3, *([part] for part in want))
 
     def test_what_a_holder_sends_is_checked_alone(self, dealt, vector, partials):
         for partial in partials:
@@ -383,7 +383,7 @@ class TestProofs:
         """Neither the next position, nor the same values under other randomness, nor a power."""
         honest = partials[0]
         turned = [honest.values, honest.challenges, honest.responses]
-        turned = Partial(1, *([*part[1:], part[0]] for part in turned))
+        turned = PartialDecryption(1, *([*part[1:], part[0]] for part in turned))
         self.refused(dealt, vector, partials, turned)
         for other in (vector.rerandomised(), -vector, vector * 2):
             with pytest.raises(AuthenticationError, match=r"^holder 1: its partial decryption"):
@@ -445,20 +445,20 @@ class TestProofs:
 class TestMessages:
     def test_round_trip(self, partials):
         for partial in partials:
-            assert Partial.decode(partial.encode()) == partial
+            assert PartialDecryption.decode(partial.encode()) == partial
 
     def test_what_is_none(self, partials):
         data = partials[0].encode()
         for size in range(len(data)):
             with pytest.raises(DecodeError, match=r"^not a partial decryption: "):
-                Partial.decode(data[:size])
+                PartialDecryption.decode(data[:size])
         for other in (data + b"\0", b"\xc0", b"\x93\1\2\3", b"[" * 99, b"\x91" * 100_000):
             with pytest.raises(DecodeError, match=r"^not a partial decryption: "):
-                Partial.decode(other)
+                PartialDecryption.decode(other)
         fields = msgspec.to_builtins(partials[0])
         for change in ({"more": 1}, {"index": "1"}, {"index": 1.5}, {"values": [5]}, {"values": 7}):
             with pytest.raises(DecodeError, match=r"^not a partial decryption: "):
-                Partial.decode(msgspec.msgpack.encode(fields | change))
+                PartialDecryption.decode(msgspec.msgpack.encode(fields | change))
 
     @settings(max_examples=100)
     @given(draw=st.data())
@@ -467,7 +467,7 @@ class TestMessages:
         at = draw.draw(st.integers(0, 40) | st.integers(0, len(mutated) - 1))
         mutated[at] ^= draw.draw(st.integers(1, 255))
         with pytest.raises((DecodeError, AuthenticationError, ParameterError)):
-            combine(dealt[0], vector, [Partial.decode(bytes(mutated)), *partials[1:3]])
+            combine(dealt[0], vector, [PartialDecryption.decode(bytes(mutated)), *partials[1:3]])
 
 
 class TestShareFiles:

@@ -12,7 +12,7 @@ from scipy import optimize, stats
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.privacy import noise_distributions
 from securecomp.privacy.distributed import KINDS, plan
-from securecomp.privacy.noise_distributions import Change
+from securecomp.privacy.noise_distributions import UnitChange
 from securecomp.privacy.rotation import Encoding
 from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.secure_sum import secure_sum
@@ -21,7 +21,7 @@ from securecomp.secagg.client import Client
 from securecomp.secagg.masked_sum import Masking
 from securecomp.secagg.server import Server
 
-ONE = Change(1, 1, 1.0, one=True)
+ONE = UnitChange(1, 1, 1.0, one=True)
 
 
 def delta_by_hand(mass, shift, epsilon):
@@ -92,7 +92,7 @@ def renyi(mass, shift, order):
 @pytest.mark.parametrize("shift", [1, 3])
 def test_the_bound_on_skellams_divergence_is_above_the_true_one(variance, shift):
     """Theorem 3.5 against divergences summed up; and the Gaussian's alone is too low."""
-    change = Change(1, shift, float(shift))
+    change = UnitChange(1, shift, float(shift))
     bounds = dict(
         zip(
             noise_distributions._ORDERS,
@@ -125,7 +125,7 @@ def test_exact_delta_is_the_sum(shift, epsilon):
 def test_large_sigma_gives_the_continuous_gaussians_delta():
     """Balle, Wang 2018, theorem 8, for the Gaussian of sigma 1 and sensitivity 1."""
     for epsilon, published in ((0.5, 0.2384217), (1.0, 0.1269367), (2.0, 0.0209236)):
-        change = Change(1, 300, 300.0, one=True)
+        change = UnitChange(1, 300, 300.0, one=True)
         assert math.isclose(
             noise_distributions.gaussian_delta(change, 9e4, 1, epsilon), published, rel_tol=1e-4
         )
@@ -135,7 +135,7 @@ def test_large_sigma_gives_the_continuous_gaussians_delta():
 
 
 def test_renyi_conversion_is_the_gaussians_to_its_slack():
-    change = Change(10, 1, 1.0)
+    change = UnitChange(10, 1, 1.0)
     sigma = math.sqrt(noise_distributions.gaussian_variances((change,), 1.0, 1e-5, 1)[0])
     assert 3.730632 < sigma < 3.730632 * 1.10
 
@@ -173,7 +173,7 @@ def test_plans_keep_their_promise_with_the_honest_parts_alone(kind, epsilon):
 
 @pytest.mark.parametrize("kind", ["skellam", "discrete-gaussian"])
 def test_several_blocks_are_paid_from_one_budget(kind):
-    blocks = [ONE, Change(4, 365, 365.0), Change(8, 6, 3.0)]
+    blocks = [ONE, UnitChange(4, 365, 365.0), UnitChange(8, 6, 3.0)]
     made = plan(kind, blocks, 1.0, 1e-6, 5)
     total = [
         noise_distributions.skellam_rdp(c, float(p) * 4)
@@ -187,22 +187,22 @@ def test_several_blocks_are_paid_from_one_budget(kind):
 
 
 def test_laplace_blocks_share_epsilon():
-    made = plan("laplace", [ONE, Change(4, 10, 10.0)], 0.5, 0, 3)
+    made = plan("laplace", [ONE, UnitChange(4, 10, 10.0)], 0.5, 0, 3)
     assert sum(Fraction(c.l1) / p for c, p in zip(made.changes, made.parts, strict=True)) == 0.5
     assert made.accountant == "pure"
 
 
 def test_which_accountant():
     assert plan("skellam", [ONE], 1.0, 1e-6, 3).accountant == "exact"
-    assert plan("skellam", [Change(2, 2, 2.0)], 1.0, 1e-6, 3).accountant == "RDP"
-    assert plan("skellam", [Change(1, 10**7, 1e7, one=True)], 1.0, 1e-6, 3).accountant == "RDP"
+    assert plan("skellam", [UnitChange(2, 2, 2.0)], 1.0, 1e-6, 3).accountant == "RDP"
+    assert plan("skellam", [UnitChange(1, 10**7, 1e7, one=True)], 1.0, 1e-6, 3).accountant == "RDP"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_error_bars_hold(kind, replay):
     """95 % at least, and not much more, of sums by the sampler itself."""
     for epsilon, parties in ((1.0, 2), (1.0, 8), (0.1, 3)):
-        made = plan(kind, [Change(4000, 1, 1.0, one=True)], epsilon, 1e-6, parties)
+        made = plan(kind, [UnitChange(4000, 1, 1.0, one=True)], epsilon, 1e-6, parties)
         total = np.zeros(4000, np.int64)
         for party in range(parties):
             total += np.array(made.draw(0, replay(party)))
@@ -214,7 +214,7 @@ def test_error_bars_hold(kind, replay):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_is_within_its_headroom(kind, replay):
-    made = plan(kind, [Change(50_000, 3, 3.0, one=True)], 1.0, 1e-6, 4)
+    made = plan(kind, [UnitChange(50_000, 3, 3.0, one=True)], 1.0, 1e-6, 4)
     assert max(map(abs, made.draw(0, replay(1)))) <= made.reach(0)
     assert noise_distributions.reach(100.0) > 13 * 10
     # Bernstein's bound against the distribution.
@@ -224,7 +224,7 @@ def test_noise_is_within_its_headroom(kind, replay):
 
 def test_every_integer_gets_noise(replay):
     """No coordinate goes without: with much noise none stays what it was."""
-    made = plan("skellam", [Change(500, 1, 1.0, one=True)], 0.001, 1e-9, 3)
+    made = plan("skellam", [UnitChange(500, 1, 1.0, one=True)], 0.001, 1e-9, 3)
     noised = made.add(0, [7] * 500, replay(1))
     assert sum(n == 7 for n in noised) < 5
     assert len(set(noised)) > 450
@@ -234,14 +234,14 @@ def test_every_integer_gets_noise(replay):
 
 
 def test_parties_draw_different_noise():
-    made = plan("skellam", [Change(50, 1, 1.0, one=True)], 0.1, 1e-6, 3)
+    made = plan("skellam", [UnitChange(50, 1, 1.0, one=True)], 0.1, 1e-6, 3)
     assert made.draw(0) != made.draw(0)
 
 
 @pytest.mark.parametrize("protocol", ["sharing", "masking"])
 def test_negative_noised_counts_come_out_negative(protocol, replay):
     """A count of nothing with noise below nothing is not decoded as a huge one."""
-    made = plan("skellam", [Change(64, 1, 1.0, one=True)], 0.5, 1e-6, 4)
+    made = plan("skellam", [UnitChange(64, 1, 1.0, one=True)], 0.5, 1e-6, 4)
     parts = {f"site {i}": made.add(0, [0] * 64, replay(i)) for i in range(4)}
     total = secure_sum(parts, bound=1 + made.reach(0), protocol=protocol)
     expected = np.sum(list(parts.values()), axis=0)
@@ -251,7 +251,7 @@ def test_negative_noised_counts_come_out_negative(protocol, replay):
 
 
 def test_wide_noise_goes_through_limbs(replay):
-    change = Change(3, 10**20, 1e20)
+    change = UnitChange(3, 10**20, 1e20)
     made = plan("skellam", [change], 1.0, 1e-6, 3)
     parts = {f"site {i}": made.add(0, [10**19] * 3, replay(i)) for i in range(3)}
     total = secure_sum(parts, bound=10**19 + made.reach(0))
@@ -347,7 +347,7 @@ def test_bad_plans(arguments, message):
 def test_bad_changes():
     for bad in ((0, 1, 1.0), (1, 0, 0.0), (1, 1, 2.0), (1, 1, 0.0), (1, 1, math.nan)):
         with pytest.raises(ParameterError, match="a unit changes"):
-            Change(*bad)
+            UnitChange(*bad)
 
 
 # Vectors.
@@ -467,7 +467,7 @@ def test_the_discrete_gaussian_calibration_is_the_analytic_one_when_noise_is_wid
     for epsilon, published in ((0.5, 7.031827), (1.0, 3.730632), (4.0, 1.081162)):
         root = optimize.brentq(lambda s, e=epsilon: delta(s, e) - 1e-5, 0.1, 100)
         assert math.isclose(root, published, rel_tol=1e-6)
-        change = Change(1, 500, 500.0, one=True)
+        change = UnitChange(1, 500, 500.0, one=True)
         sigma = (
             math.sqrt(noise_distributions.gaussian_variances((change,), epsilon, 1e-5, 1)[0]) / 500
         )

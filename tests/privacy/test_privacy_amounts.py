@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.errors import ParameterError
-from securecomp.privacy.privacy_amounts import Cost, above, delta_of, epsilon_of, exact, written
+from securecomp.privacy.privacy_amounts import (
+    PrivacyCost,
+    above,
+    delta_of,
+    epsilon_of,
+    exact,
+    written,
+)
 
 
 def test_ten_times_a_tenth_is_one():
@@ -87,9 +94,9 @@ def test_noise_beyond_all_floats():
 
 
 def test_costs_compare_in_both_parts():
-    assert Cost.of("0.1", "1e-6").fits(Cost.of("0.1", "1e-6"))
-    assert not Cost.of("0.1", "2e-6").fits(Cost.of(1, "1e-6"))
-    assert not Cost.of("1.1").fits(Cost.of(1, "0.5"))
-    assert str(Cost.of(0.1, 1e-6) + Cost.of(0.2, 0)) == "epsilon 0.3, delta 0.000001"
+    assert PrivacyCost.of("0.1", "1e-6").fits(PrivacyCost.of("0.1", "1e-6"))
+    assert not PrivacyCost.of("0.1", "2e-6").fits(PrivacyCost.of(1, "1e-6"))
+    assert not PrivacyCost.of("1.1").fits(PrivacyCost.of(1, "0.5"))
+    assert str(PrivacyCost.of(0.1, 1e-6) + PrivacyCost.of(0.2, 0)) == "epsilon 0.3, delta 0.000001"
     with pytest.raises(ParameterError, match="must not be negative"):
-        Cost.of(-0.1)
+        PrivacyCost.of(-0.1)

@@ -17,7 +17,7 @@ from securecomp.privacy.epsilon_explorer import (
     ANSWERS,
     COUNT,
     EPSILONS,
-    Setting,
+    SliderPosition,
     page,
     percent,
     row,
@@ -37,14 +37,14 @@ from securecomp.privacy.epsilon_explorer import (
     ],
 )
 def test_a_count_of_40(epsilon, answers, right, error):
-    assert row(Setting(epsilon, answers))[2::2] == [right, error]
-    assert percent(Setting(1, 1).cap) == "73.1 %"
+    assert row(SliderPosition(epsilon, answers))[2::2] == [right, error]
+    assert percent(SliderPosition(1, 1).cap) == "73.1 %"
 
 
 @pytest.mark.parametrize(("epsilon", "answers"), [(1, 1), (0.3, 5), (2, 3), (0.5, 30)])
 def test_against_a_simulation(epsilon, answers):
     means = np.random.default_rng(9).laplace(0, 1 / epsilon, (400_000, answers)).mean(axis=1)
-    setting = Setting(epsilon, answers)
+    setting = SliderPosition(epsilon, answers)
     assert setting.accuracy == pytest.approx(np.mean(means < 0.5), abs=3e-3)
     assert setting.error == pytest.approx(np.abs(means).mean(), rel=5e-3)
 
@@ -53,7 +53,7 @@ def test_against_a_simulation(epsilon, answers):
     ("epsilon", "answers"), list(itertools.product((0.05, 1, 7), (1, 2, 10, 100)))
 )
 def test_density_accuracy_and_error_agree(epsilon, answers):
-    setting = Setting(epsilon, answers)
+    setting = SliderPosition(epsilon, answers)
     far = 40 / epsilon / math.sqrt(answers)
     integral = quad(setting.density, 0, 0.5)[0] + 0.5
     assert setting.accuracy == pytest.approx(integral, abs=1e-7)
@@ -67,7 +67,7 @@ def test_density_accuracy_and_error_agree(epsilon, answers):
 @pytest.mark.parametrize(("epsilon", "answers"), [(0, 1), (-1, 1), (math.nan, 1), (1, 0)])
 def test_positions_that_are_none(epsilon, answers):
     with pytest.raises(ParameterError):
-        Setting(epsilon, answers)
+        SliderPosition(epsilon, answers)
 
 
 def test_numbers_as_text():
@@ -122,14 +122,14 @@ def test_all_positions_show_what_python_says(shown):
         f"Array.from({{length: {len(ANSWERS)}}}, (_, n) => ({moved})(e, n)))"
     )
     found = shown.value(both)
-    assert found == [[row(Setting(e, n)) for n in ANSWERS] for e in EPSILONS]
+    assert found == [[row(SliderPosition(e, n)) for n in ANSWERS] for e in EPSILONS]
     assert shown.complaints == []
 
 
 def test_the_curves_are_the_densities(shown):
     shown.open(f"{shown.address}#epsilon=0.5&answers=3")
-    assert shown.value(OUTPUTS) == row(Setting(0.5, 3))
-    setting = Setting(0.5, 3)
+    assert shown.value(OUTPUTS) == row(SliderPosition(0.5, 3))
+    setting = SliderPosition(0.5, 3)
     for name, centre in (("with", COUNT), ("without", COUNT - 1)):
         d = shown.value(f"document.querySelector('#curves .{name}').getAttribute('d')")
         points = np.array([list(map(float, p.split())) for p in d[1:].split("L")])
@@ -146,16 +146,16 @@ def test_by_keyboard(shown):
     shown.open(shown.address)
     shown.value("document.getElementById('epsilon').focus()")
     shown.press("ArrowRight", 39)
-    assert shown.value(OUTPUTS) == row(Setting(1.5, 1))
+    assert shown.value(OUTPUTS) == row(SliderPosition(1.5, 1))
     assert shown.value("document.getElementById('epsilon').getAttribute('aria-valuetext')") == (
         "epsilon 1.5"
     )
     shown.press("Home", 36)
-    assert shown.value(OUTPUTS) == row(Setting(0.01, 1))
+    assert shown.value(OUTPUTS) == row(SliderPosition(0.01, 1))
     shown.press("Tab", 9)
     assert shown.value("document.activeElement.id") == "answers"
     shown.press("End", 35)
-    assert shown.value(OUTPUTS) == row(Setting(0.01, 100))
+    assert shown.value(OUTPUTS) == row(SliderPosition(0.01, 100))
     assert "100 answers" in shown.value("document.getElementById('words').textContent")
 
 

@@ -17,7 +17,7 @@ from securecomp.privacy.guarantee import (
     check_delta,
     explain,
 )
-from securecomp.privacy.privacy_amounts import Cost
+from securecomp.privacy.privacy_amounts import PrivacyCost
 from securecomp.privacy.sensitivity import Neighbours
 
 MADE = Guarantee(1.0, 1e-6, Neighbours("add/remove", "patient", 3), "Laplace", 3.0, 8.99, "plain")
@@ -107,6 +107,6 @@ def test_a_guarantee_says_all():
         "spent": None,
     }
     assert "no ledger" in str(MADE)
-    paid = Guarantee(0.1, 0.0, Neighbours(), "Laplace", 10.0, 30.0, spent=Cost.of(0.1))
+    paid = Guarantee(0.1, 0.0, Neighbours(), "Laplace", 10.0, 30.0, spent=PrivacyCost.of(0.1))
     assert paid.facts()["spent"] == {"epsilon": "0.1", "delta": "0"}
     assert "spent epsilon 0.1, delta 0" in str(paid)

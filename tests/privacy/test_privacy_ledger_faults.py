@@ -13,19 +13,19 @@ import pytest
 from securecomp.errors import BudgetError, KeyMismatchError, LocalProtocolError, ParameterError
 from securecomp.privacy import ledger as ledgers
 from securecomp.privacy.ledger import Ledger
-from securecomp.privacy.ledger_history import State
-from securecomp.privacy.privacy_amounts import Cost
+from securecomp.privacy.ledger_history import LedgerBalance
+from securecomp.privacy.privacy_amounts import PrivacyCost
 from securecomp.privacy.sensitivity import Neighbours
 
 RECORD = Neighbours()
-ASK = ("count", Cost.of(0.1), RECORD)
+ASK = ("count", PrivacyCost.of(0.1), RECORD)
 
 
 def filled(path):
     ledger = Ledger.create(path, "stays", 1, "1e-5")
     for cost in (0.1, 0.2, 0.3):
-        ledger.settle(ledger.reserve(f"count {cost}", Cost.of(cost), RECORD))
-    ledger.reserve("last", Cost.of(0.1), RECORD)
+        ledger.settle(ledger.reserve(f"count {cost}", PrivacyCost.of(cost), RECORD))
+    ledger.reserve("last", PrivacyCost.of(0.1), RECORD)
     return ledger
 
 
@@ -100,9 +100,9 @@ def test_the_message_says_where(ledger, path):
 def test_a_link_is_bound_to_all_before_it(ledger, path):
     """One entry with a new link of its own: the next one shows it."""
     entries = ledger.state().entries
-    state = State()
+    state = LedgerBalance()
     for entry in entries[:2]:
-        cost = Cost.of("0.05") if entry.kind == "reserve" else entry.cost
+        cost = PrivacyCost.of("0.05") if entry.kind == "reserve" else entry.cost
         changed = state.next(entry.kind, entry.reservation, cost, entry.what, entry.time)
     link = changed.link
     edit(path, f"UPDATE history SET epsilon = '0.05', link = '{link}' WHERE number = 2")  # noqa: S608
@@ -128,19 +128,19 @@ def test_a_chain_that_is_made_again(ledger, path):
 
 
 def test_entries_that_overdraw_are_no_history():
-    state = State()
-    state.next("create", None, Cost.of(1), '{"dataset": "a"}', "")
+    state = LedgerBalance()
+    state.next("create", None, PrivacyCost.of(1), '{"dataset": "a"}', "")
     with pytest.raises(ParameterError, match="more than is left"):
-        state.next("reserve", None, Cost.of(2), "", "")
+        state.next("reserve", None, PrivacyCost.of(2), "", "")
     with pytest.raises(ParameterError, match="not reserved"):
-        state.next("settle", 7, Cost.of(1), "", "")
+        state.next("settle", 7, PrivacyCost.of(1), "", "")
     with pytest.raises(ParameterError, match="set once"):
-        state.next("create", None, Cost.of(1), '{"dataset": "a"}', "")
-    state.next("reserve", None, Cost.of(1), "", "")
+        state.next("create", None, PrivacyCost.of(1), '{"dataset": "a"}', "")
+    state.next("reserve", None, PrivacyCost.of(1), "", "")
     with pytest.raises(ParameterError, match="not reserved"):
-        state.next("settle", 2, Cost.of("1.1"), "", "")
+        state.next("settle", 2, PrivacyCost.of("1.1"), "", "")
     with pytest.raises(ParameterError, match="costs nothing"):
-        state.next("cancel", 2, Cost.of(1), "", "")
+        state.next("cancel", 2, PrivacyCost.of(1), "", "")
 
 
 def test_another_data_sets_ledger(ledger, path):
@@ -199,7 +199,7 @@ def test_a_read_only_file():
         with ordinary_user():
             with pytest.raises(LocalProtocolError, match="read-only; make both writable"):
                 ledger.reserve(*ASK)
-            assert ledger.state().left == Cost.of(0.3, "1e-5")  # it can still be read
+            assert ledger.state().left == PrivacyCost.of(0.3, "1e-5")  # it can still be read
         assert path.read_bytes() == before
         Path(folder).chmod(0o700)
 
@@ -283,4 +283,4 @@ def test_creation_on_a_full_disk_leaves_nothing(path, monkeypatch):
     assert not path.exists()
     monkeypatch.undo()
     with pytest.raises(BudgetError):
-        Ledger.create(path, "stays", 1).reserve("q", Cost.of(2), RECORD)
+        Ledger.create(path, "stays", 1).reserve("q", PrivacyCost.of(2), RECORD)

@@ -20,8 +20,8 @@ from securecomp.secagg.masking_messages import (
     Masked,
     Shares,
     Survivors,
-    Total,
     Unmask,
+    UnmaskedTotal,
 )
 
 __all__ = ["Cohort", "bug", "flipped", "stream"]
@@ -38,7 +38,9 @@ ANSWERS = {
     "consent": Consent,
     "unmask": Unmask,
 }
-KINDS = {kind.KIND: kind for kind in (*ANSWERS.values(), Keys, Boxes, Survivors, Consents, Total)}
+KINDS = {
+    kind.KIND: kind for kind in (*ANSWERS.values(), Keys, Boxes, Survivors, Consents, UnmaskedTotal)
+}
 
 
 @cache

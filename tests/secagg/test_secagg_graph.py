@@ -11,7 +11,7 @@ from secagg.cohort import Cohort
 from securecomp.errors import ParameterError
 from securecomp.protocol.session import Layout
 from securecomp.secagg import Parameters, graph, masking
-from securecomp.secagg.graph import Plan, neighbours, plan
+from securecomp.secagg.graph import GraphPlan, neighbours, plan
 
 # Bell et al., CCS 2020, from the tool that goes with section 3: sigma 40, eta 20.
 # (active, corrupt, dropout): {clients: (degree, threshold)}
@@ -29,7 +29,7 @@ CASES = [(*key, n, *want) for key, row in PUBLISHED.items() for n, want in row.i
 
 @pytest.mark.parametrize(("active", "corrupt", "dropout", "clients", "degree", "threshold"), CASES)
 def test_published_plans(active, corrupt, dropout, clients, degree, threshold):
-    assert plan(clients, corrupt, dropout, active=active) == Plan(degree, threshold)
+    assert plan(clients, corrupt, dropout, active=active) == GraphPlan(degree, threshold)
 
 
 def by_scipy(clients, corrupt, dropout, active, sigma=40, eta=20):
@@ -48,7 +48,7 @@ def by_scipy(clients, corrupt, dropout, active, sigma=40, eta=20):
         if active:  # twice the threshold is above the neighbours and the corrupt among them
             most = math.ceil((most + degree - 1.25) / 2)
         if least > most:
-            return Plan(degree, max(most + 1, 2))
+            return GraphPlan(degree, max(most + 1, 2))
     return None
 
 

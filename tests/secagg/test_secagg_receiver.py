@@ -13,7 +13,7 @@ from securecomp.errors import (
 )
 from securecomp.protocol.role import State
 from securecomp.protocol.wire import Vector
-from securecomp.secagg.masking_messages import Survivors, Total
+from securecomp.secagg.masking_messages import Survivors, UnmaskedTotal
 
 WHO = "registry"
 BITS = 13  # four clients, values up to 1000
@@ -28,7 +28,7 @@ def cohort():
 
 
 def total(cohort, survivors=(0, 1, 2, 3), values=GOOD, vector=None, bits=BITS, sender=SERVER):
-    message = Total(list(survivors), vector or Vector(bits, len(values)))
+    message = UnmaskedTotal(list(survivors), vector or Vector(bits, len(values)))
     residues = [v % (1 << bits) for v in values]
     return cohort.say(message, WHO, sender=sender, residues=residues, bits=bits)
 

@@ -5,7 +5,7 @@ from sharing.cast import vector, vector_body
 
 from securecomp.core import field
 from securecomp.protocol import wire
-from securecomp.sharing.private_sum import Deal, Partial
+from securecomp.sharing.private_sum import Deal, PartialSum
 
 P = field.MODULUS
 MARK = bytes(16)  # of a dealing
@@ -13,7 +13,7 @@ MARKS = bytes(32)  # the digest of everyone's
 
 # Good ones, for messages that are wrong in another way.
 SEED_BODY = wire.encode_body(Deal(MARK, bytes(range(32))))
-SUM_BODY = vector_body(Partial(MARKS, vector()), [1, 2, 3, 4])
+SUM_BODY = vector_body(PartialSum(MARKS, vector()), [1, 2, 3, 4])
 
 BAD_DEALS = {
     "no seed": wire.encode_body(Deal(MARK, b"")),
@@ -48,18 +48,18 @@ BAD_DEALS = {
 
 
 BAD_PARTIALS = {
-    "the modulus": vector_body(Partial(MARKS, vector()), [0, P, 0, 0]),
-    "an element less": vector_body(Partial(MARKS, vector(3)), [1, 2, 3]),
-    "an element more": vector_body(Partial(MARKS, vector(5)), [1, 2, 3, 4, 5]),
-    "a length that lies": vector_body(Partial(MARKS, vector(4)), [1, 2, 3]),
-    "a length that is vast": vector_body(Partial(MARKS, vector(2**63)), [1, 2, 3, 4]),
-    "no payload": wire.encode_body(Partial(MARKS, vector())),
-    "another width": vector_body(Partial(MARKS, wire.Vector(64, 4)), [1, 2, 3, 4]),
+    "the modulus": vector_body(PartialSum(MARKS, vector()), [0, P, 0, 0]),
+    "an element less": vector_body(PartialSum(MARKS, vector(3)), [1, 2, 3]),
+    "an element more": vector_body(PartialSum(MARKS, vector(5)), [1, 2, 3, 4, 5]),
+    "a length that lies": vector_body(PartialSum(MARKS, vector(4)), [1, 2, 3]),
+    "a length that is vast": vector_body(PartialSum(MARKS, vector(2**63)), [1, 2, 3, 4]),
+    "no payload": wire.encode_body(PartialSum(MARKS, vector())),
+    "another width": vector_body(PartialSum(MARKS, wire.Vector(64, 4)), [1, 2, 3, 4]),
     "a word more": np.append(
-        vector_body(Partial(MARKS, vector()), [1, 2, 3, 4]), np.zeros(8, np.uint8)
+        vector_body(PartialSum(MARKS, vector()), [1, 2, 3, 4]), np.zeros(8, np.uint8)
     ),
     "padding that is not zero": np.append(
-        vector_body(Partial(MARKS, vector()), [1, 2, 3, 4])[:-1], np.uint8(16)
+        vector_body(PartialSum(MARKS, vector()), [1, 2, 3, 4])[:-1], np.uint8(16)
     ),
 }
 

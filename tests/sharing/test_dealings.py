@@ -8,7 +8,7 @@ from sharing.cast import Cast, vector, vector_body
 
 from securecomp.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from securecomp.protocol.role import State
-from securecomp.sharing.private_sum import DEALING_BYTES, Deal, Partial
+from securecomp.sharing.private_sum import DEALING_BYTES, Deal, PartialSum
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_servers_say_whose_dealings_they_added_in_the_agreed_order(cast):
     for arrival in (deals, dict(reversed(deals.items()))):
         for messages in cast.partials(arrival).values():
             for receiver, data in messages.items():
-                assert cast.open(data, receiver, Partial)[0].dealings == want
+                assert cast.open(data, receiver, PartialSum)[0].dealings == want
 
 
 @pytest.mark.parametrize("again", ["north", "south", "east"])
@@ -69,9 +69,9 @@ def test_a_second_dealing_that_reached_every_server_is_as_good_as_the_first(cast
 @pytest.mark.parametrize("size", [0, 31, 33, 1000])
 def test_a_digest_of_another_length_is_refused(cast, size):
     receiver = cast.receiver("north")
-    body = vector_body(Partial(bytes(size), vector()), [1, 2, 3, 4])
+    body = vector_body(PartialSum(bytes(size), vector()), [1, 2, 3, 4])
     with pytest.raises(RemoteProtocolError) as error:
-        receiver.receive(cast.seal(Partial.KIND, "one", "north", body))
+        receiver.receive(cast.seal(PartialSum.KIND, "one", "north", body))
     assert error.value.sender == "one"
     assert receiver.state is State.COLLECTING
     # It counts as not received: the honest one is still taken.

@@ -23,9 +23,9 @@ from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.role import State
 from securecomp.protocol.session import Layout
-from securecomp.sharing.private_sum import Deal, Partial
+from securecomp.sharing.private_sum import Deal, PartialSum
 
-DEAL, PARTIAL = Deal.KIND, Partial.KIND
+DEAL, PARTIAL = Deal.KIND, PartialSum.KIND
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ def test_a_long_vector_that_is_wrong_somewhere_changes_nothing(where, first):
     bad = cast.seal(DEAL, "north", "one", vector_body(Deal(bytes(16), vector(length)), residues))
     refuse(server, bad, RemoteProtocolError, "not below the modulus", "north")
     bad = cast.seal(
-        PARTIAL, "one", "north", vector_body(Partial(bytes(32), vector(length)), residues)
+        PARTIAL, "one", "north", vector_body(PartialSum(bytes(32), vector(length)), residues)
     )
     refuse(receiver, bad, RemoteProtocolError, "not below the modulus", "one")
     finish(cast, server, deals, values)

@@ -15,7 +15,7 @@ from securecomp.protocol.role import State
 from securecomp.protocol.session import Layout
 from securecomp.sharing import Contributor, Server
 from securecomp.sharing.additive import seed_key
-from securecomp.sharing.private_sum import Deal, Partial, explicit_server
+from securecomp.sharing.private_sum import Deal, PartialSum, explicit_server
 
 P = field.MODULUS
 
@@ -166,7 +166,7 @@ def test_the_servers_sums_show_nothing_but_the_total():
         for _ in range(RUNS):
             values = {name: np.full(LENGTH, value) for name, value in inputs.items()}
             partials = cast.partials(cast.deals(values))
-            message, payload = cast.open(partials["north"]["south"], "south", Partial)
+            message, payload = cast.open(partials["north"]["south"], "south", PartialSum)
             seen.append(wire.unpack(message.total, payload, LENGTH))
         counts.append(histogram(np.concatenate(seen)[:, None], 4))
     for row in counts:

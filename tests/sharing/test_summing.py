@@ -13,10 +13,10 @@ from securecomp.errors import LocalProtocolError, ParameterError, RangeError
 from securecomp.protocol import wire
 from securecomp.protocol.role import State
 from securecomp.protocol.session import Layout
-from securecomp.sharing.private_sum import ROUNDS, Deal, Partial
+from securecomp.sharing.private_sum import ROUNDS, Deal, PartialSum
 
 P = field.MODULUS
-DEAL, PARTIAL = Deal.KIND, Partial.KIND
+DEAL, PARTIAL = Deal.KIND, PartialSum.KIND
 
 
 @pytest.fixture
@@ -214,12 +214,12 @@ def cheated(cast, added):
     """Partials of a run in which one server adds something to its sum."""
     values = cast.values()
     partials = cast.partials(cast.deals(values))
-    message, payload = cast.open(partials["two"]["south"], "south", Partial)
+    message, payload = cast.open(partials["two"]["south"], "south", PartialSum)
     length = cast.layout.length
     residues = wire.unpack(message.total, payload, length).tolist()
     moved = [(r + a) % P for r, a in zip(residues, added, strict=True)]
     partials["two"]["south"] = cast.seal(
-        PARTIAL, "two", "south", vector_body(Partial(message.dealings, vector(length)), moved)
+        PARTIAL, "two", "south", vector_body(PartialSum(message.dealings, vector(length)), moved)
     )
     return [t + a for t, a in zip(cast.total(values), added, strict=True)], partials
 

@@ -30,11 +30,11 @@ from securecomp.errors import (
 from securecomp.protocol.role import State
 from securecomp.protocol.session import Layout
 from securecomp.sharing import Contributor, Receiver, Server
-from securecomp.sharing.private_sum import Deal, Partial
+from securecomp.sharing.private_sum import Deal, PartialSum
 
 HOSPITALS = ("north", "south", "east")
 REMOTE = (AuthenticationError, DecodeError, RemoteProtocolError)
-KIND = {Server: Deal, Receiver: Partial}
+KIND = {Server: Deal, Receiver: PartialSum}
 OUTPUT = {Server: "publish", Receiver: "result"}
 
 
@@ -148,7 +148,7 @@ class Network(RuleBasedStateMachine):
             assert result.tolist() == self.total(place)
             return multiple()
         assert set(result) == set(self.cast.receivers)
-        return self.keep(place, Partial, name, result)
+        return self.keep(place, PartialSum, name, result)
 
     @rule(data=st.data(), now=st.sampled_from([*[False] * 30, True]))
     def abort(self, data, now):
@@ -189,7 +189,7 @@ class Network(RuleBasedStateMachine):
         self.bring(message, key[0], key[2], key[1])
 
     def bring(self, message, place, name, kind=None):
-        kind = kind or {Deal: Server, Partial: Receiver}[message.kind]
+        kind = kind or {Deal: Server, PartialSum: Receiver}[message.kind]
         key = place, kind, name
         right = (message.place, message.kind, message.recipient) == (place, KIND[kind], name)
         if self.states[key] is not State.COLLECTING:
@@ -232,7 +232,7 @@ class Network(RuleBasedStateMachine):
         self.bring_garbage(message, noise)
 
     def bring_garbage(self, message, garbage):
-        kind = {Deal: Server, Partial: Receiver}[message.kind]
+        kind = {Deal: Server, PartialSum: Receiver}[message.kind]
         key = message.place, kind, message.recipient
         collecting = self.states[key] is State.COLLECTING
         self.refuses(key, garbage, REMOTE if collecting else LocalProtocolError)

@@ -13,7 +13,7 @@ from sites import study
 from securecomp import Column
 from securecomp.errors import SecureCompError
 from securecomp.statistics.regression import formulas
-from securecomp.statistics.regression.cross_products import Grid, products
+from securecomp.statistics.regression.cross_products import ColumnGrid, products
 from securecomp.statistics.regression.designs import Design
 
 ROWS = pd.DataFrame(
@@ -143,12 +143,12 @@ def test_products_are_exact(rows, weighted):
     rows = [[v >> 15 if weighted else v for v in row] for row in rows]
     weights = [abs(row[0]) % 1000 for row in rows] if weighted else None
     limit = max((abs(v) for row in rows for v in row), default=0)
-    grids = [Grid(Fraction(1), max(limit, 1), True)] * width
+    grids = [ColumnGrid(Fraction(1), max(limit, 1), True)] * width
     found = products(
         np.array(rows, np.float64).reshape(len(rows), width),
         grids,
         None if weights is None else np.array(weights, np.float64),
-        None if weights is None else Grid(Fraction(1), 1000, True),
+        None if weights is None else ColumnGrid(Fraction(1), 1000, True),
     )
     each = weights or [1] * len(rows)
     assert found.tolist() == [
@@ -164,7 +164,7 @@ def test_products_of_many_rows_are_exact(monkeypatch):
     monkeypatch.setattr(cross_products, "_FLUSH", 2)
     monkeypatch.setattr(cross_products, "_MOST", 64)
     values = np.random.default_rng(1).integers(-(2**40), 2**40, (1000, 2))
-    found = products(values.astype(np.float64), [Grid(Fraction(1), 2**40, True)] * 2)
+    found = products(values.astype(np.float64), [ColumnGrid(Fraction(1), 2**40, True)] * 2)
     columns = [[int(v) for v in column] for column in values.T]
     assert found.tolist() == [
         sum(a * b for a, b in zip(columns[i], columns[j], strict=True))

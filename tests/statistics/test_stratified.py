@@ -14,7 +14,7 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 
 from securecomp import Column, Study
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.statistics.adder import Adder, Reals
+from securecomp.statistics.adder import Adder, RealBlock
 from securecomp.statistics.comparisons import stratified
 
 LEVELS = {"g": Column(levels=[0, 1]), "h": Column(levels=[0, 1])}
@@ -167,7 +167,7 @@ def test_only_totals_of_terms_are_opened(monkeypatch):
     monkeypatch.setattr(Adder, "add", spied)
     found = asked(*CENTRES).mantel_haenszel("g", "h", homogeneity=True)
     assert found.run.sums == len(sums) == 2
-    assert [type(block) for blocks in sums for block in blocks] == [Reals, Reals]
+    assert [type(block) for blocks in sums for block in blocks] == [RealBlock, RealBlock]
     assert found.run.opened == tuple(label for (block,) in sums for label in block.labels)
     assert [len(block.labels) for (block,) in sums] == [7, 4]
     assert not any("rows" in label for label in found.run.opened)

@@ -14,7 +14,7 @@ from sites import NAMES, Spy, frame
 from securecomp import Column, Study
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
-from securecomp.statistics.disclosure.attacker import Attacker, Space, cell, within
+from securecomp.statistics.disclosure.attacker import Attacker, UnknownCounts, cell, within
 from securecomp.statistics.disclosure.suppression import Counted, Rule, known, protect
 
 
@@ -84,7 +84,7 @@ def all_counts(table, shown):
                 one = cell(where, classes)
                 counted = Counted(one, int(table[chosen].sum()), size == 0 or shown)
                 found.setdefault(one, (counted, np.reshape(places[chosen], -1)))
-    space = Space(classes, [list(classes)])
+    space = UnknownCounts(classes, [list(classes)])
     return [c for c, _ in found.values()], [p for _, p in found.values()], space
 
 
@@ -238,13 +238,13 @@ def test_the_attackers_interval_is_that_of_an_example():
 
 def test_unknowns_are_tables_of_columns_that_belong_together():
     classes = {"a": 2, "b": 3, "c": 4, "d": 5}
-    chain = Space(classes, ["ab", "bc", "d"])
+    chain = UnknownCounts(classes, ["ab", "bc", "d"])
     assert sorted(chain.cliques) == [("a", "b"), ("b", "c"), ("d",)]
     assert chain.size == 6 + 12 + 5
     assert len(chain.ties()) == 3 + 1  # each level of b, and all rows
     # Pairwise margins of three columns say more together than pair by pair.
-    assert Space(classes, ["ab", "bc", "ca"]).cliques[0] == ("a", "b", "c")
-    assert Space({}, [""]).size == 1
+    assert UnknownCounts(classes, ["ab", "bc", "ca"]).cliques[0] == ("a", "b", "c")
+    assert UnknownCounts({}, [""]).size == 1
 
 
 def test_a_cell_within_another():

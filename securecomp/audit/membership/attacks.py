@@ -25,7 +25,7 @@ from securecomp.audit.membership.shadows import (
     sklearn_clone,
     trained,
 )
-from securecomp.audit.seeded_random import Lots
+from securecomp.audit.seeded_random import SeededRandom
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
@@ -99,7 +99,7 @@ class ShadowModels:
         target, classes = answers(model, rows, "the rows"), classes_of(model)
         x, y = checked_rows(self.pool, "the pool")
         refuse_alike((x, y), rows, ("the pool", "the attacked rows"), _POOL)
-        lots = Lots.fresh("shadow models", self.entropy)
+        lots = SeededRandom.fresh("shadow models", self.entropy)
         inside = halves(self.shadows, len(y), lots)
         models = trained(self.estimator, x, y, inside, classes, lots, self.progress)
         said = [answers(shadow, (x, y), "the pool") for shadow in models]
@@ -198,7 +198,7 @@ class LikelihoodRatio:
         """Return each shadow's logit of each attacked row, and which were trained on it."""
         classes, count = classes_of(model), len(rows[1])
         x, y = checked_rows(rows, "the rows")
-        lots = Lots.fresh("likelihood ratio", self.entropy)
+        lots = SeededRandom.fresh("likelihood ratio", self.entropy)
         if self.pool is not None:
             more, labels = checked_rows(self.pool, "the pool")
             refuse_alike((more, labels), (x, y), ("the pool", "the attacked rows"), _POOL)

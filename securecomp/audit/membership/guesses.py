@@ -26,7 +26,7 @@ import numpy as np
 from scipy import stats
 
 from securecomp.audit.bounds import Floats, converted, first_kept, guessing_pvalue, halvings
-from securecomp.audit.seeded_random import Lots
+from securecomp.audit.seeded_random import SeededRandom
 from securecomp.errors import ParameterError
 from securecomp.privacy.sensitivity import Relation
 
@@ -114,7 +114,7 @@ def evidence(members: Floats, holdout: Floats, chosen: Chosen, relation: Relatio
         ParameterError: No such way, or numbers of members and others that fair coins do not give.
     """
     check_chosen(chosen, len(members), len(holdout))
-    lots = Lots.of("guesses", members, holdout)
+    lots = SeededRandom.of("guesses", members, holdout)
     if chosen == "coins" and relation == "add/remove":
         return _by_coins(members, holdout, lots)
     return _by_pairs(members, holdout, lots)
@@ -142,7 +142,7 @@ def check_chosen(chosen: str, members: int, holdout: int) -> None:
         )
 
 
-def _by_coins(members: Floats, holdout: Floats, lots: Lots) -> Evidence:
+def _by_coins(members: Floats, holdout: Floats, lots: SeededRandom) -> Evidence:
     units = len(members) + len(holdout)
     places = lots.ranks(np.concatenate([members, holdout]))
     rising = np.zeros(units, bool)  # whether the unit at this place is a member
@@ -163,7 +163,7 @@ def _by_coins(members: Floats, holdout: Floats, lots: Lots) -> Evidence:
     return Evidence("add/remove", units, tuple(tests))
 
 
-def _by_pairs(members: Floats, holdout: Floats, lots: Lots) -> Evidence:
+def _by_pairs(members: Floats, holdout: Floats, lots: SeededRandom) -> Evidence:
     count = min(len(members), len(holdout))
     ours = members[lots.order(len(members))[:count]]
     others = holdout[lots.order(len(holdout))[:count]]

@@ -22,7 +22,7 @@ from securecomp.audit.confidences import Rows, answers, checked_rows, classes_of
 from securecomp.audit.labelled_rows import joined, refuse_alike, refuse_common
 from securecomp.audit.membership.attacks import Attack, LossThreshold
 from securecomp.audit.membership.guesses import Chosen, check_chosen
-from securecomp.audit.membership.membership_report import Audit, Fit
+from securecomp.audit.membership.membership_report import GeneralisationGap, MembershipReport
 from securecomp.audit.membership.roc_curve import Roc, check_rate, rows_needed
 from securecomp.errors import ParameterError
 from securecomp.privacy.privacy_amounts import Amount, delta_of
@@ -59,7 +59,7 @@ def membership(
     confidence: float = 0.95,
     false_alarms: Sequence[float] | None = None,
     names: tuple[str, str] = ("members", "holdout"),
-) -> Audit:
+) -> MembershipReport:
     """Attack a model's membership.
 
     Args:
@@ -133,7 +133,7 @@ def membership(
         delta=delta,
         confidence=confidence,
         false_alarms=false_alarms,
-        fit=Fit.of(*said),
+        fit=GeneralisationGap.of(*said),
     )
 
 
@@ -148,8 +148,8 @@ def from_scores(
     delta: Amount = 0,
     confidence: float = 0.95,
     false_alarms: Sequence[float] | None = None,
-    fit: Fit | None = None,
-) -> Audit:
+    fit: GeneralisationGap | None = None,
+) -> MembershipReport:
     """Return what scores from elsewhere show, say of a model that no classifier is.
 
     Args:
@@ -174,7 +174,7 @@ def from_scores(
     wanted = FALSE_ALARMS if false_alarms is None else false_alarms
     fitting = [rate for rate in wanted if roc.holdout >= rows_needed(rate)]
     asked = fitting if false_alarms is None else wanted
-    return Audit(
+    return MembershipReport(
         attack=attack,
         roc=roc,
         chosen=chosen,

@@ -15,7 +15,7 @@ from securecomp.audit.membership.trials import Trials
 from securecomp.errors import RefutedError
 from securecomp.privacy.guarantee import best_detection
 from securecomp.privacy.sensitivity import Neighbours, Relation
-from securecomp.show.exhibit import Exhibit, Grid, Plot
+from securecomp.show.exhibit import Exhibit, Plot, TextTable
 
 _POINTS = 60
 _SHORT = {
@@ -26,7 +26,7 @@ _SHORT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class GeneralisationGap:
     """How well a model fits the rows it learned, and others.
 
     Attributes:
@@ -38,7 +38,7 @@ class Fit:
     loss: tuple[float, float]
 
     @classmethod
-    def of(cls, members: Confidences, holdout: Confidences) -> "Fit":
+    def of(cls, members: Confidences, holdout: Confidences) -> "GeneralisationGap":
         """Return the fit that answers show."""
         return cls(
             (members.accuracy, holdout.accuracy),
@@ -52,7 +52,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Audit(Exhibit):
+class MembershipReport(Exhibit):
     """What an attack on membership found.
 
     Attributes:
@@ -76,7 +76,7 @@ class Audit(Exhibit):
     confidence: float
     detections: tuple[Detection, ...]
     too_small: tuple[float, ...] = ()
-    fit: Fit | None = None
+    fit: GeneralisationGap | None = None
     claim: Claim | None = None
 
     @property
@@ -107,7 +107,7 @@ class Audit(Exhibit):
         """
         return self.evidence().bound(self._delta, self.confidence, self.relation)[0]
 
-    def against(self, claim: Claim) -> "Audit":
+    def against(self, claim: Claim) -> "MembershipReport":
         """Return the same audit, held against a claim in tables and figures.
 
         Raises:
@@ -166,7 +166,7 @@ class Audit(Exhibit):
             f"{'' if more else ', which may be chance'}. {all_of_them}"
         )
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return fit, attack, bounds on epsilon, and the claim's verdict."""
         level = f"{100 * self.confidence:g} %"
         roc = self.roc
@@ -200,13 +200,13 @@ class Audit(Exhibit):
             for name, e, chance in numbers
         ]
         found = [
-            Grid("how well the model fits", header, tuple(rows)),
-            Grid(
+            TextTable("how well the model fits", header, tuple(rows)),
+            TextTable(
                 "what the attack finds",
                 ("", "found", f"{level} from", "to", "by chance"),
                 tuple(attack),
             ),
-            Grid(
+            TextTable(
                 f"epsilon is at least, {self.promise()}",
                 ("", "epsilon", "if"),
                 tuple(self._bounds()),
@@ -218,7 +218,7 @@ class Audit(Exhibit):
                 "refuted" if verdict.refuted else "exceeded" if verdict.exceeded else "not refuted"
             )
             cells = (str(self.claim), above(verdict.pvalue), said)
-            found.append(Grid("the claim", ("claimed", "p at most", f"at {level}"), (cells,)))
+            found.append(TextTable("the claim", ("claimed", "p at most", f"at {level}"), (cells,)))
         return found
 
     def facts(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ Form = Literal["probabilities", "rounded", "top", "labels"]
 FORMS: tuple[Form, ...] = ("probabilities", "rounded", "top", "labels")
 
 
-class Answers:
+class RestrictedModel:
     """A fitted classifier that tells less, for attacks to try: one argument before the model.
 
     What it buys: attacks that follow small differences of scores (inversion, matching an answer,

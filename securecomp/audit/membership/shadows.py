@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from securecomp.audit.confidences import classes_of
 from securecomp.audit.labelled_rows import taken
-from securecomp.audit.seeded_random import Lots
+from securecomp.audit.seeded_random import SeededRandom
 from securecomp.errors import BackendUnavailableError, ParameterError
 
 Inside = npt.NDArray[np.bool_]
@@ -55,7 +55,7 @@ def sklearn_clone() -> Callable[[Any], Any]:
     return found
 
 
-def halves(shadows: int, rows: int, lots: Lots) -> Inside:
+def halves(shadows: int, rows: int, lots: SeededRandom) -> Inside:
     """Return who trains on what: each row is in exactly half of the shadows, by lot."""
     inside = np.zeros((shadows, rows), bool)
     block = max(1, (1 << 20) // shadows)  # rows whose lots are drawn at once
@@ -72,7 +72,7 @@ def trained(
     y: npt.NDArray[Any],
     inside: Inside,
     classes: list[Any],
-    lots: Lots,
+    lots: SeededRandom,
     progress: Progress | None = None,
 ) -> Iterator[Any]:
     """Train one shadow after the other.

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from securecomp.audit.membership.claims import below
-from securecomp.audit.membership.membership_report import Audit
+from securecomp.audit.membership.membership_report import MembershipReport
 from securecomp.errors import ParameterError
-from securecomp.show.exhibit import Exhibit, Grid, Plot
+from securecomp.show.exhibit import Exhibit, Plot, TextTable
 
 _CHANCE = 0.5
 
@@ -20,7 +20,7 @@ class Strength(Exhibit):
         audits: Name of a model, such as "epsilon 2", to its audit; in the order to show.
     """
 
-    audits: Mapping[str, Audit]
+    audits: Mapping[str, MembershipReport]
 
     def __post_init__(self) -> None:
         if not self.audits:
@@ -31,7 +31,7 @@ class Strength(Exhibit):
         """The question in words."""
         return "How strong the attack is on each model"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return a row for each model."""
         first = next(iter(self.audits.values()))
         rates = sorted({d.false_alarms for a in self.audits.values() for d in a.detections})
@@ -51,7 +51,7 @@ class Strength(Exhibit):
                     "" if audit.chosen == "otherwise" else below(audit.bound()),
                 )
             )
-        return [Grid("", header, tuple(rows))]
+        return [TextTable("", header, tuple(rows))]
 
     def facts(self) -> dict[str, Any]:
         """Return each audit's facts by the model's name."""

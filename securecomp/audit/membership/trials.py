@@ -19,7 +19,7 @@ from securecomp.audit.confidences import Rows, answers, checked_rows
 from securecomp.audit.labelled_rows import joined
 from securecomp.audit.membership.claims import Claim, below, check_units
 from securecomp.audit.membership.shadows import Progress, trained
-from securecomp.audit.seeded_random import Lots, Order
+from securecomp.audit.seeded_random import Order, SeededRandom
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError, RefutedError, ThresholdError
@@ -104,7 +104,7 @@ class Trials:
         """
         failure = 1 - check_confidence(confidence)
         beyond = float(delta_of(delta, needed=False))
-        lots = Lots.of("trials", self._with, self._without)
+        lots = SeededRandom.of("trials", self._with, self._without)
         places = lots.ranks(np.concatenate([self._with, self._without]))
         sides = places[: len(self._with)], places[len(self._with) :]
         if choice == "all":
@@ -180,7 +180,7 @@ def retrained(
     inside[runs:, -1] = False
     labels = np.concatenate([y, label])
     classes = sorted(set(labels.tolist()))
-    lots = Lots.fresh("retrained", entropy)
+    lots = SeededRandom.fresh("retrained", entropy)
     models = trained(estimator, joined(x, one), labels, inside, classes, lots, progress)
 
     def logit(model: Any) -> float:

@@ -22,13 +22,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.audit.attack_result import Leak, Rate, difference, grid
+from securecomp.audit.attack_result import AttackResult, Rate, difference, grid
 from securecomp.audit.confidences import places, probabilities
-from securecomp.audit.labelled_rows import shaped
-from securecomp.audit.numbers import finite, one_each
-from securecomp.audit.seeded_random import Lots
+from securecomp.audit.labelled_rows import finite, one_each, shaped
+from securecomp.audit.seeded_random import SeededRandom
 from securecomp.errors import BackendUnavailableError, ParameterError
-from securecomp.show.exhibit import Grid
+from securecomp.show.exhibit import TextTable
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -38,7 +37,7 @@ _LEAST_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AttributeLeak(Leak):
+class AttributeLeak(AttackResult):
     """How often an attribute was guessed right.
 
     Attributes:
@@ -84,7 +83,7 @@ class AttributeLeak(Leak):
         beside = "label" if self.known == "label" else "model's answer"
         return f"Attribute inference: {self.attribute!r} from the other attributes and the {beside}"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the table that people read."""
         header = ("right guesses", "members", "others")
         rows = [
@@ -184,7 +183,7 @@ def attribute_inference(
             f"members have {rows.shape[1]} columns and the holdout {other.shape[1]}; both need the "
             "same, at least 2"
         )
-    lot = Lots.of("attribute inference", other).order(len(other))
+    lot = SeededRandom.of("attribute inference", other).order(len(other))
     own, own_labels = other[lot[::2]], other_labels[lot[::2]]
     values, counts = np.unique(own[:, column], return_counts=True)
     if len(values) < 2:
@@ -318,7 +317,7 @@ def _imputer(imputer: Any, rows: Floats, labels: Places, column: int) -> Any:
     return lambda of, its: values[np.asarray(chosen.predict(inputs(of, its)), np.intp)]
 
 
-def compared(leaks: Sequence[tuple[str, AttributeLeak]]) -> Grid:
+def compared(leaks: Sequence[tuple[str, AttributeLeak]]) -> TextTable:
     """Return the attack beside itself, on the same model under several forms of answers."""
     header = ("answers", "members", "others", "members less others")
     rows = []

@@ -24,12 +24,12 @@ import numpy.typing as npt
 from scipy.integrate import quad
 from scipy.stats import kstest, skewnorm
 
-from securecomp.audit.attack_result import Leak, Rate, grid
-from securecomp.audit.seeded_random import Lots
+from securecomp.audit.attack_result import AttackResult, Rate, grid
+from securecomp.audit.seeded_random import SeededRandom
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
-from securecomp.show.exhibit import Grid
+from securecomp.show.exhibit import TextTable
 
 Floats = npt.NDArray[np.float64]
 Score = Callable[[Sequence[str]], npt.ArrayLike]
@@ -43,7 +43,7 @@ _LEAST_SAMPLED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class CanarySpace:
     """The texts that a canary is drawn from: a format with places for symbols.
 
     Attributes:
@@ -93,7 +93,7 @@ class Space:
         """
         if not 1 <= count <= self.size:
             raise ParameterError(f"{count} secrets of a space of {self.size}")
-        lots = Lots.fresh("canaries", entropy)
+        lots = SeededRandom.fresh("canaries", entropy)
         if 2 * count > self.size:  # most draws would be of secrets that are there already
             secrets = list(self.all())
             return [secrets[i] for i in lots.order(self.size)[:count]]
@@ -118,7 +118,7 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CanaryLeak(Leak):
+class CanaryLeak(AttackResult):
     """How much a model remembers of canaries.
 
     Attributes:
@@ -131,7 +131,7 @@ class CanaryLeak(Leak):
             distribution that extrapolates them; 0.05 and more is a bad fit.
     """
 
-    space: Space
+    space: CanarySpace
     method: Literal["rank", "sample"]
     times: tuple[int, ...]
     exposures: tuple[float, ...]
@@ -166,7 +166,7 @@ class CanaryLeak(Leak):
         """The attack in words."""
         return f"Canaries: {len(self.exposures)} secrets of {self.space.size:,} possible ones"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the tables that people read."""
         whole = [
             ("of a secret never seen", f"{BY_CHANCE:.2f}"),
@@ -222,7 +222,7 @@ class CanaryLeak(Leak):
 
 def canary_exposure(
     score: Score,
-    space: Space,
+    space: CanarySpace,
     canaries: Sequence[str],
     *,
     times: Sequence[int] = (),
@@ -234,7 +234,7 @@ def canary_exposure(
 
     Args:
         score: Log-perplexities of texts under the trained model, lower being likelier.
-        space: Where the canaries were drawn from, uniformly: `Space.draw`.
+        space: Where the canaries were drawn from, uniformly: `CanarySpace.draw`.
         canaries: The secrets, without the format, each once.
         times: How often each was inserted; 0 for one that was not, to compare with.
         method: "rank" scores every text of the space, at most a million; "sample" some.
@@ -283,7 +283,7 @@ def canary_exposure(
     return CanaryLeak(space, method, counts, tuple(exposures.tolist()), len(rest), misfit)
 
 
-def extract(score: Score, space: Space, count: int = 1) -> list[str]:
+def extract(score: Score, space: CanarySpace, count: int = 1) -> list[str]:
     """Return the secrets that the model takes for likeliest, the likeliest first.
 
     Raises:

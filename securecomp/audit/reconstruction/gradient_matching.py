@@ -23,15 +23,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment, minimize
 
-from securecomp.audit.attack_result import Leak, grid
-from securecomp.audit.numbers import finite
+from securecomp.audit.attack_result import AttackResult, grid
+from securecomp.audit.labelled_rows import finite
 from securecomp.audit.reconstruction.similarity import psnr, ssim
 from securecomp.audit.reconstruction.two_layer_net import Differentiable
-from securecomp.audit.seeded_random import Lots
+from securecomp.audit.seeded_random import SeededRandom
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
-from securecomp.show.exhibit import Grid
+from securecomp.show.exhibit import TextTable
 
 Floats = npt.NDArray[np.float64]
 Distance = Literal["squared", "cosine"]
@@ -113,7 +113,7 @@ def match(
         far, slope = between(model.gradient(rows, aims), seen)
         return far, model.pull(rows, aims, slope).reshape(-1)
 
-    best, lots = None, Lots.fresh("matching", entropy)
+    best, lots = None, SeededRandom.fresh("matching", entropy)
     for _ in range(restarts):
         start = low + (high - low) * lots.uniforms(shape)
         if begin is not None:  # rows that begin as equals would stay so
@@ -204,7 +204,7 @@ class Nearness:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MatchingLeak(Leak):
+class MatchingLeak(AttackResult):
     """Rows that were searched for, beside the true ones and beside other people's.
 
     Attributes:
@@ -234,7 +234,7 @@ class MatchingLeak(Leak):
         """The attack in words."""
         return f"Gradient matching: {self.rows.size} numbers out of {self.parameters} sums"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the table that people read."""
         columns = (self.members, self.others, self.guess)
         rows = [

@@ -23,11 +23,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.audit.attack_result import Leak, Rate, grid
-from securecomp.audit.numbers import finite, one_each
+from securecomp.audit.attack_result import AttackResult, Rate, grid
+from securecomp.audit.labelled_rows import finite, one_each
 from securecomp.errors import ParameterError
 from securecomp.federated.losses import Loss, Name, one_hot
-from securecomp.show.exhibit import Grid
+from securecomp.show.exhibit import TextTable
 
 Floats = npt.NDArray[np.float64]
 _ZERO = 2.0**-960  # what is below has lost digits to the end of the doubles
@@ -44,7 +44,7 @@ _NO_SINGLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ReconstructedRow:
     """What a gradient says of its row.
 
     Attributes:
@@ -71,7 +71,7 @@ def recover(
     loss: Name | None = None,
     label: int | None = None,
     tolerance: float = _TOLERANCE,
-) -> Record:
+) -> ReconstructedRow:
     """Recover the row that one gradient was made of.
 
     Args:
@@ -105,7 +105,9 @@ def recover(
     scaled = residual / largest  # squares of small residuals would vanish
     row = scaled @ (by_weights / largest) / (scaled @ scaled)
     _check_single(by_weights / largest, np.outer(scaled, row), tolerance)
-    return Record(row, exact=True, signed=True, label=_label(residual, loss), residual=residual)
+    return ReconstructedRow(
+        row, exact=True, signed=True, label=_label(residual, loss), residual=residual
+    )
 
 
 def _chosen(loss: Name | None, rows: int) -> Name:
@@ -119,7 +121,9 @@ def _chosen(loss: Name | None, rows: int) -> Name:
     return Loss(loss).name
 
 
-def _direction(weights: Floats, loss: Name, label: int | None, tolerance: float) -> Record:
+def _direction(
+    weights: Floats, loss: Name, label: int | None, tolerance: float
+) -> ReconstructedRow:
     """Return the row up to its length: the one direction that all classes' rows have."""
     scaled = weights / np.abs(weights).max()
     row = np.linalg.svd(scaled, full_matrices=False)[2][0]
@@ -135,7 +139,7 @@ def _direction(weights: Floats, loss: Name, label: int | None, tolerance: float)
     if sign < 0:
         residual, row = -residual, -row
     found = _label(residual, loss) if sign else label
-    return Record(row, exact=False, signed=bool(sign), label=found, residual=None)
+    return ReconstructedRow(row, exact=False, signed=bool(sign), label=found, residual=None)
 
 
 def _softmax_sign(residual: Floats) -> float:
@@ -167,7 +171,7 @@ def _label(residual: Floats, loss: Name) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GradientLeak(Leak):
+class GradientLeak(AttackResult):
     """Rows recovered from their gradients, one each.
 
     Attributes:
@@ -194,7 +198,7 @@ class GradientLeak(Leak):
         """The attack in words."""
         return f"Gradient inversion: {self.features} features out of one gradient, {self.loss}"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the table that people read."""
         rows = [
             ("rows recovered exactly", str(self.exact)),

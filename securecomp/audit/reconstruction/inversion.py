@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from securecomp.audit.attack_result import Leak, Rate, grid
+from securecomp.audit.attack_result import AttackResult, Rate, grid
 from securecomp.audit.confidences import classes_of, places, probabilities
-from securecomp.audit.labelled_rows import shaped
-from securecomp.audit.numbers import finite, one_each
+from securecomp.audit.labelled_rows import finite, one_each, shaped
 from securecomp.errors import ParameterError
-from securecomp.show.exhibit import Grid
+from securecomp.show.exhibit import TextTable
 
 Floats = npt.NDArray[np.float64]
 _SMALLEST = 1e-6  # a score of 0 has no logarithm
@@ -111,7 +110,7 @@ def invert(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class InversionLeak(Leak):
+class InversionLeak(AttackResult):
     """What came out for each class.
 
     Attributes:
@@ -140,7 +139,7 @@ class InversionLeak(Leak):
         """The attack in words."""
         return f"Model inversion: what {len(self.labels)} classes look like"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the tables that people read."""
         whole = [
             ("classes recognised", str(self.hits)),
@@ -240,7 +239,7 @@ def _correlations(row: Floats, others: Floats) -> Floats:
     return np.asarray(np.where(sizes > 0, rest @ one / np.where(sizes > 0, sizes, 1), 0.0))
 
 
-def compared(leaks: Sequence[tuple[str, InversionLeak]]) -> Grid:
+def compared(leaks: Sequence[tuple[str, InversionLeak]]) -> TextTable:
     """Return the attack beside itself, on the same model under several forms of answers."""
     rows = [
         (name, str(leak.hits), f"{np.mean(leak.resemblance):+.2f}", f"{leak.questions:,}")

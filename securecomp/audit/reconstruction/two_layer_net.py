@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.audit.seeded_random import Lots
+from securecomp.audit.seeded_random import SeededRandom
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
@@ -85,7 +85,7 @@ class Network:
                 f"{features}, {hidden} and {classes}"
             )
         shapes = ((hidden, features), (hidden,), (classes, hidden), (classes,))
-        lots = Lots.fresh("network", entropy)
+        lots = SeededRandom.fresh("network", entropy)
         return cls(*(spread * (2 * lots.uniforms(shape) - 1) for shape in shapes))
 
     @property

@@ -11,7 +11,7 @@ from securecomp.audit.reidentification.coarsening import TOGETHER, Coarsening
 from securecomp.audit.reidentification.diversity import Diversity
 from securecomp.audit.reidentification.population import Population
 from securecomp.audit.reidentification.singling_out import Contribution, Smallest
-from securecomp.show.exhibit import Exhibit, Grid, Plot
+from securecomp.show.exhibit import Exhibit, Plot, TextTable
 
 _BANDS = (1, 2, 3, 5, 11, 20)
 _SETS = 10
@@ -113,7 +113,7 @@ class Exposure(Exhibit):
         """
         return sum(people / size for size, people in self.reach.items()) / self.people
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return groups, risks, sensitive columns, columns, sets and coarser columns."""
         return [
             grid
@@ -131,7 +131,7 @@ class Exposure(Exhibit):
     def _share(self, count: int) -> str:
         return f"{count:,} ({_percent(count / self.people)})"
 
-    def _bands(self) -> Grid:
+    def _bands(self) -> TextTable:
         edges = sorted({*_BANDS, self.minimum})
         rows = []
         for low, after in zip(edges, [*edges[1:], None], strict=True):
@@ -145,9 +145,9 @@ class Exposure(Exhibit):
             rows.append((size, f"{groups:,}", f"{people:,}", _percent(people / self.people)))
         counted = self.noun if self.identifier is None else "people, by their smallest group"
         header = (f"{self.noun} in a group", "groups", counted, "share")
-        return Grid(f"groups alike in {', '.join(self.quasi)}", header, tuple(rows))
+        return TextTable(f"groups alike in {', '.join(self.quasi)}", header, tuple(rows))
 
-    def _risks(self) -> Grid:
+    def _risks(self) -> TextTable:
         rows = [("rows", f"{self.rows:,}")]
         if self.identifier is not None:
             rows.append(("people", f"{self.people:,}"))
@@ -179,9 +179,9 @@ class Exposure(Exhibit):
                 ("of the alone, alone in the population (Zayatz)", _percent(p.zayatz)),
                 ("of the alone, alone in the population (Pitman)", _percent(p.pitman)),
             ]
-        return Grid("risks", ("measure", ""), tuple(rows))
+        return TextTable("risks", ("measure", ""), tuple(rows))
 
-    def _secrets(self) -> Grid:
+    def _secrets(self) -> TextTable:
         rows = tuple(
             (
                 d.column,
@@ -194,26 +194,26 @@ class Exposure(Exhibit):
             for d in self.diversity
         )
         header = ("sensitive", "distinct l", "entropy l", "c for l = 2", "t", "given away")
-        return Grid("what groups give away", header, rows)
+        return TextTable("what groups give away", header, rows)
 
-    def _columns(self) -> Grid:
+    def _columns(self) -> TextTable:
         rows = tuple(
             (c.column, f"{c.values:,}", f"{c.empty:,}", f"{c.by_itself:,}", f"{c.without:,}")
             for c in sorted(self.contributions, key=lambda c: c.without)
         )
         header = ("column", "values", "empty cells", "alone by it", "alone without it")
-        return Grid("each column's part", header, rows)
+        return TextTable("each column's part", header, rows)
 
-    def _smallest(self) -> Grid:
+    def _smallest(self) -> TextTable:
         rows = tuple(
             (" + ".join(s.columns), f"{s.minimal:,}", f"{s.people:,}") for s in self.sets[:_SETS]
         )
         more = len(self.sets) - len(rows)
         title = f"smallest sets of at most {self.largest} that single out"
         title += f"; {more:,} more are not shown" if more else ""
-        return Grid(title, ("columns", "alone by no fewer", "alone by them"), rows)
+        return TextTable(title, ("columns", "alone by no fewer", "alone by them"), rows)
 
-    def _coarser(self) -> Grid:
+    def _coarser(self) -> TextTable:
         rows = tuple(
             (
                 step.column if step.column == TOGETHER else f"{step.column}: {step.how}",
@@ -224,7 +224,9 @@ class Exposure(Exhibit):
             for step in self.coarsenings
             if self.alone
         )
-        return Grid("coarser columns, tried", ("", "values left", "alone then", "change"), rows)
+        return TextTable(
+            "coarser columns, tried", ("", "values left", "alone then", "change"), rows
+        )
 
     def plots(self) -> list[Plot]:
         """Return a histogram of the sizes of people's smallest groups."""

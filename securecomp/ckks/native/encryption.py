@@ -92,7 +92,7 @@ def add_noise(
     ring.to_values(out)
 
 
-class SecretKey:
+class RingSecretKey:
     """A ternary secret. Shows none in its `repr`.
 
     Args:
@@ -157,7 +157,7 @@ class SecretKey:
         self.ring.to_coefficients(total)
         return total
 
-    def public(self, entropy: Entropy = entropy_.system) -> "PublicKey":
+    def public(self, entropy: Entropy = entropy_.system) -> "RingPublicKey":
         """Return a new public key."""
         seed = entropy(SEED_BYTES)
         b = _Randomness(self.ring, entropy(SEED_BYTES)).noise()
@@ -167,13 +167,13 @@ class SecretKey:
             ring_kernels.subtract_products(
                 b[level], a[level], s.residues[level], s.quotients[level], q
             )
-        return PublicKey(self.ring, seed, b[:, 0])
+        return RingPublicKey(self.ring, seed, b[:, 0])
 
     def __repr__(self) -> str:
         return f"SecretKey({self.ring!r})"
 
 
-class PublicKey:
+class RingPublicKey:
     """What anybody encrypts with.
 
     Args:

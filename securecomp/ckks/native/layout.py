@@ -25,7 +25,7 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Section:
+class RowRun:
     """Consecutive rows that are laid out in one way.
 
     Attributes:
@@ -111,7 +111,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Block:
+class Batch:
     """Polynomials of one group that are drawn and worked on together.
 
     Attributes:
@@ -123,7 +123,7 @@ class Block:
         index: Which block of the masks' stream it takes.
     """
 
-    section: Section
+    section: RowRun
     output: int
     group: int
     terms: slice
@@ -131,27 +131,27 @@ class Block:
     index: int
 
 
-def blocks(found: Sequence[Section], step: int) -> list[Block]:
+def blocks(found: Sequence[RowRun], step: int) -> list[Batch]:
     """Return a request's polynomials in blocks of at most `step`."""
-    result: list[Block] = []
+    result: list[Batch] = []
     output = first = 0
     for section in found:
         for group in range(section.groups):
             for start in range(0, section.terms, step):
                 terms = slice(start, min(start + step, section.terms))
-                result.append(Block(section, output, group, terms, first, len(result)))
+                result.append(Batch(section, output, group, terms, first, len(result)))
                 first += terms.stop - start
             output += 1
     return result
 
 
-def sections(degree: int, features: int, outputs: int, rows: int) -> list[Section]:
+def sections(degree: int, features: int, outputs: int, rows: int) -> list[RowRun]:
     """Return how rows are laid out: whole columns first, the rest in what takes fewer bytes."""
     whole = rows // degree * degree
-    found = [Section(degree, features, True, 0, whole)] if whole else []
+    found = [RowRun(degree, features, True, 0, whole)] if whole else []
     rest = rows - whole
     if rest:
-        ways = [Section(degree, features, way, whole, rest) for way in (True, False)]
+        ways = [RowRun(degree, features, way, whole, rest) for way in (True, False)]
         # residues there (half of a fresh ciphertext is a seed) and back
         cost = [(s.polynomials + outputs * s.groups) * degree for s in ways]
         found.append(ways[cost[1] < cost[0]])

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.ckks.native import layout, ring_kernels
-from securecomp.ckks.native.encryption import SEED_BYTES, PublicKey
-from securecomp.ckks.native.layout import Block, Section
+from securecomp.ckks.native.encryption import SEED_BYTES, RingPublicKey
+from securecomp.ckks.native.layout import Batch, RowRun
 from securecomp.ckks.native.parallel import run
 from securecomp.ckks.native.ring import Fixed, Polynomials, Ring
-from securecomp.ckks.plan import Plan
+from securecomp.ckks.plan import InferencePlan
 from securecomp.core import buffers, prg
 from securecomp.core import entropy as entropy_
 from securecomp.core import field_kernels as packing
@@ -37,7 +37,9 @@ class PlainWeights:
 
     parts = 1
 
-    def __init__(self, plan: Plan, weights: list[list[int]], intercepts: list[int]) -> None:
+    def __init__(
+        self, plan: InferencePlan, weights: list[list[int]], intercepts: list[int]
+    ) -> None:
         self.plan = plan
         self._weights = weights
         self.intercepts = plan.linear.ring.residues(intercepts)
@@ -53,7 +55,7 @@ class PlainWeights:
         """Values, shape (L, K, terms, N)."""
         return Fixed(self.plan.linear.ring, weight_values(self.plan, self._weights, False))
 
-    def absorb(self, block: Block, level: int, request: "_Request", acc: Polynomials) -> None:
+    def absorb(self, block: Batch, level: int, request: "_Request", acc: Polynomials) -> None:
         """Add a block's products to sums.
 
         Args:
@@ -81,7 +83,7 @@ class PlainWeights:
                     )
 
 
-class EncryptedWeights:
+class WeightCiphertexts:
     """A model under the client's key: a logit is a ciphertext of three parts.
 
     Args:
@@ -92,14 +94,14 @@ class EncryptedWeights:
 
     parts = 2
 
-    def __init__(self, plan: Plan, columns: Polynomials, rows: Polynomials) -> None:
+    def __init__(self, plan: InferencePlan, columns: Polynomials, rows: Polynomials) -> None:
         ring = plan.linear.ring
         self.plan = plan
         self._columns = Fixed(ring, columns)
         self._rows = Fixed(ring, rows)
         self.intercepts = ring.residues([0] * plan.outputs)
 
-    def absorb(self, block: Block, level: int, request: "_Request", acc: Polynomials) -> None:
+    def absorb(self, block: Batch, level: int, request: "_Request", acc: Polynomials) -> None:
         """Add a block's products to sums; `acc` has shape (K, 3, N)."""
         q = self.plan.linear.ring.moduli[level]
         fixed = self._columns if block.section.by_columns else self._rows
@@ -118,7 +120,7 @@ class EncryptedWeights:
                         )
 
 
-Weights = PlainWeights | EncryptedWeights
+Weights = PlainWeights | WeightCiphertexts
 
 
 class _Request:
@@ -132,7 +134,7 @@ class _Request:
         self._bodies = buffers.residues(ring.step * ring.degree).reshape(room)
         self._masks = buffers.residues(ring.step * ring.degree).reshape(room)
 
-    def absorb(self, block: Block, level: int, w: Words, ws: Words, acc: Polynomials) -> None:
+    def absorb(self, block: Batch, level: int, w: Words, ws: Words, acc: Polynomials) -> None:
         """Add multiples of a block's ciphertexts, by numbers, shape (K, count), to `acc`."""
         ring = self._ring
         q, bits = ring.moduli[level], ring.primes[level].bit_length()
@@ -151,7 +153,7 @@ class _Request:
         if found != ring_kernels.GOOD:
             raise DecodeError(_NOT_BELOW)
 
-    def ciphertexts(self, block: Block, level: int) -> Pair:
+    def ciphertexts(self, block: Batch, level: int) -> Pair:
         """Return c_0 and c_1 of a block's ciphertexts, shape (count, N); good until the next."""
         ring = self._ring
         count = block.terms.stop - block.terms.start
@@ -161,17 +163,17 @@ class _Request:
             raise DecodeError(_NOT_BELOW)
         return self._bodies[:count], self._drawn(block, level, count)
 
-    def _drawn(self, block: Block, level: int, count: int) -> Polynomials:
+    def _drawn(self, block: Batch, level: int, count: int) -> Polynomials:
         return self._ring.fill(self._streams[level], level, block.index, self._masks[:count])
 
 
 _NOT_BELOW = "the request has a residue that is not below its prime"
 
 
-def weight_values(plan: Plan, weights: list[list[int]], by_columns: bool) -> Polynomials:
+def weight_values(plan: InferencePlan, weights: list[list[int]], by_columns: bool) -> Polynomials:
     """Return weights as polynomials' values, shape (L, K, terms, N)."""
     c = plan.linear
-    section = Section(c.degree, plan.inputs, by_columns, 0, 1)
+    section = RowRun(c.degree, plan.inputs, by_columns, 0, 1)
     polynomials = np.zeros((len(weights), section.terms, c.degree), object)
     for output, row in enumerate(weights):
         laid = section.weights(row)
@@ -203,7 +205,7 @@ def evaluate(weights: Weights, rows: int, seed: bytes, source: Source, workers: 
     groups = sum(section.groups for section in found)
     shape = (ring.levels, groups, plan.outputs, weights.parts + 1, ring.degree)
 
-    def work(blocks: Sequence[Block]) -> tuple[Sequence[Block], Polynomials]:
+    def work(blocks: Sequence[Batch]) -> tuple[Sequence[Batch], Polynomials]:
         first, last = blocks[0].output, blocks[-1].output
         size = (ring.levels, last - first + 1, *shape[2:])
         acc = buffers.zeros(math.prod(size)).reshape(size)
@@ -227,7 +229,10 @@ def evaluate(weights: Weights, rows: int, seed: bytes, source: Source, workers: 
 
 
 def hide(
-    plan: Plan, total: Polynomials, public: PublicKey, entropy: Entropy = entropy_.system
+    plan: InferencePlan,
+    total: Polynomials,
+    public: RingPublicKey,
+    entropy: Entropy = entropy_.system,
 ) -> None:
     """Add a fresh encryption of zero to every ciphertext, in place.
 
@@ -236,8 +241,8 @@ def hide(
     What it knows of c_0 + c_1 s is the logit and noise, which `flood` drowns.
 
     A client that registers another b than its key's reads a few bits of b u with every logit, and
-    so of u. `Plan.sections` keeps the logits of one ciphertext so few that these are less than a
-    twentieth of what u holds.
+    so of u. `InferencePlan.sections` keeps the logits of one ciphertext so few that these are less
+    than a twentieth of what u holds.
     """
     ring = plan.linear.ring
     for group in range(total.shape[1]):

@@ -7,14 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.ckks import inputs, planner
-from securecomp.ckks.circuits import Kind
-from securecomp.ckks.enrolment import Registration
-from securecomp.ckks.inference_messages import Answer, EncryptedWeights, Query
+from securecomp.ckks.enrolment import Kind, Registration
+from securecomp.ckks.inference_messages import EncryptedLogits, EncryptedWeights, Query
 from securecomp.ckks.native import layout, linear, ring_kernels
-from securecomp.ckks.native.encryption import SEED_BYTES, PublicKey, SecretKey, polynomials
+from securecomp.ckks.native.encryption import SEED_BYTES, RingPublicKey, RingSecretKey, polynomials
 from securecomp.ckks.native.parallel import run
 from securecomp.ckks.native.ring import Polynomials, Ring
-from securecomp.ckks.plan import Plan
+from securecomp.ckks.plan import InferencePlan
 from securecomp.core import buffers, prg
 from securecomp.core import field_kernels as packing
 from securecomp.core.entropy import Entropy
@@ -37,10 +36,12 @@ class LogitClient:
     """
 
     QUERY = Query
-    ANSWER = Answer
+    ANSWER = EncryptedLogits
     kind: Kind = "logits"
 
-    def __init__(self, plan: Plan, secret: bytes | None, entropy: Entropy, workers: int) -> None:
+    def __init__(
+        self, plan: InferencePlan, secret: bytes | None, entropy: Entropy, workers: int
+    ) -> None:
         self._plan = plan
         self._ring = plan.linear.ring
         self._entropy = entropy
@@ -49,7 +50,7 @@ class LogitClient:
         if len(self.secret) != SEED_BYTES:
             raise DecodeError(f"the key's secret has {len(self.secret)} bytes, not {SEED_BYTES}")
         # Another key for another plan, even if somebody brings the same secret.
-        self._key = SecretKey(self._ring, prg.derive(self.secret, "ckks key", plan.digest))
+        self._key = RingSecretKey(self._ring, prg.derive(self.secret, "ckks key", plan.digest))
 
     def public(self) -> tuple[bytes, bytes]:
         """Return what the server needs of the key: a seed and b, or nothing."""
@@ -68,7 +69,7 @@ class LogitClient:
         found = self._plan.sections(len(array))
         out = polynomials(ring, sum(section.polynomials for section in found))
 
-        def work(blocks: Sequence[layout.Block]) -> None:
+        def work(blocks: Sequence[layout.Batch]) -> None:
             noise = prg.Uniform(noise_key)
             masks = [ring.stream(seed, level) for level in range(ring.levels)]
             room = ring.step * ring.degree
@@ -91,7 +92,9 @@ class LogitClient:
             Query(request, len(array), seed, wire.Vector(ring.bits, out.size)), out, ring.bits
         )
 
-    def decrypt(self, answer: Answer, payload: memoryview, rows: int, first: int = 1) -> Floats:
+    def decrypt(
+        self, answer: EncryptedLogits, payload: memoryview, rows: int, first: int = 1
+    ) -> Floats:
         """Return logits, shape (n, K), not rounded.
 
         Raises:
@@ -144,10 +147,10 @@ class LogitServer:
     """
 
     QUERY = Query
-    ANSWER = Answer
+    ANSWER = EncryptedLogits
 
     def __init__(
-        self, plan: Plan, model: LogisticModel | None, entropy: Entropy, workers: int
+        self, plan: InferencePlan, model: LogisticModel | None, entropy: Entropy, workers: int
     ) -> None:
         self._plan = plan
         self._ring = plan.linear.ring
@@ -166,7 +169,7 @@ class LogitServer:
         public = public_key(self._ring, registration) if registration.seed else None
         return LogitAccount(self, public, self._weights)
 
-    def load(self, message: EncryptedWeights, payload: memoryview) -> linear.EncryptedWeights:
+    def load(self, message: EncryptedWeights, payload: memoryview) -> linear.WeightCiphertexts:
         """Read an encrypted model.
 
         Raises:
@@ -176,12 +179,16 @@ class LogitServer:
         residues = _residues(ring, message.residues, payload, plan.weight_residues)
         shape = (ring.levels, 2, plan.outputs, -1, ring.degree)
         columns = 2 * plan.outputs * plan.inputs * ring.degree
-        return linear.EncryptedWeights(
+        return linear.WeightCiphertexts(
             plan, residues[:, :columns].reshape(shape), residues[:, columns:].reshape(shape)
         )
 
     def answer(
-        self, weights: linear.Weights, public: PublicKey | None, query: Query, payload: memoryview
+        self,
+        weights: linear.Weights,
+        public: RingPublicKey | None,
+        query: Query,
+        payload: memoryview,
     ) -> wire.Bytes:
         """Return the body of an answer.
 
@@ -205,7 +212,7 @@ class LogitServer:
             linear.hide(plan, total, public, self._entropy)
         residues = self._logits(weights, total, query.rows)
         vector = wire.Vector(ring.bits, residues.size)
-        return body(Answer(query.request, query.rows, vector), residues, ring.bits)
+        return body(EncryptedLogits(query.request, query.rows, vector), residues, ring.bits)
 
     def _logits(self, weights: linear.Weights, total: Polynomials, rows: int) -> Words:
         """Return what the client needs, shape (L, n): no coefficient that is not a logit's."""
@@ -234,7 +241,7 @@ class LogitAccount:
     """What answers one client: its public key, and the weights."""
 
     def __init__(
-        self, server: LogitServer, public: PublicKey | None, weights: linear.Weights | None
+        self, server: LogitServer, public: RingPublicKey | None, weights: linear.Weights | None
     ) -> None:
         self._server = server
         self._public = public
@@ -256,7 +263,7 @@ class LogitAccount:
         return self._server.answer(self._weights, self._public, query, payload)
 
 
-def integers(model: LogisticModel, plan: Plan) -> tuple[list[list[int]], list[int]]:
+def integers(model: LogisticModel, plan: InferencePlan) -> tuple[list[list[int]], list[int]]:
     """Return a model's weights and intercepts at a plan's scales.
 
     Raises:
@@ -279,7 +286,7 @@ def _add(ring: Ring, acc: Polynomials, numbers: Polynomials) -> None:
         ring_kernels.add(acc[level].reshape(-1), numbers[level], q)
 
 
-def check_model(model: LogisticModel, plan: Plan) -> None:
+def check_model(model: LogisticModel, plan: InferencePlan) -> None:
     """Refuse a plan for another model's features or classes.
 
     Raises:
@@ -317,7 +324,7 @@ def pack(ring: Ring, values: Polynomials) -> bytes:
     return words.tobytes()
 
 
-def public_key(ring: Ring, registration: Registration) -> PublicKey:
+def public_key(ring: Ring, registration: Registration) -> RingPublicKey:
     """Return the public key of a client's ciphertexts.
 
     Raises:
@@ -325,4 +332,4 @@ def public_key(ring: Ring, registration: Registration) -> PublicKey:
     """
     vector = wire.Vector(ring.bits, ring.levels * ring.degree)
     b = _residues(ring, vector, memoryview(registration.public), vector.length)
-    return PublicKey(ring, registration.seed, b)
+    return RingPublicKey(ring, registration.seed, b)

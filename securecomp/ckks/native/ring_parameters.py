@@ -14,7 +14,7 @@ from securecomp.errors import ParameterError
 _MAX_INPUT_BITS = 50
 
 
-class Linear(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linear"):
+class LinearParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linear"):
     """The server computes logits: one multiplication deep, no rotation, no evaluation key.
 
     A value x becomes the integer X = x / bound 2^input_bits, and is encrypted as X 2^lift_bits; a
@@ -121,9 +121,9 @@ class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigm
         if len(self.moduli) != 2 + chebyshev.depth(self.degree):
             raise ParameterError("the plan has another number of moduli than its polynomial takes")
 
-    def of(self, features: int) -> sigmoid_plan.Plan:
+    def of(self, features: int) -> sigmoid_plan.SigmoidPlan:
         """Return the circuit for so many features, each over its bound."""
-        return sigmoid_plan.Plan(
+        return sigmoid_plan.SigmoidPlan(
             features=features,
             domain=self.domain,
             degree=self.degree,

@@ -1,7 +1,7 @@
 """An odd Chebyshev series as a circuit of least depth.
 
-The circuit is written once, over an `Arithmetic`: the server runs it over ciphertexts, with
-`Encrypted`; the plan runs it over `noise.Tracer`, which follows every error.
+The circuit is written once, over a `CiphertextArithmetic`: the server runs it over ciphertexts,
+with `Encrypted`; the plan runs it over `noise.Tracer`, which follows every error.
 
 A series of degree below 2m with m = 2^i is cut by T_{m+j} = 2 T_m T_j - T_{m-j} into
 high * T_m + low, both odd and of degree below m; T_{2m} = 2 T_m^2 - 1. That takes
@@ -38,7 +38,7 @@ class Value(Generic[P]):
     scale: float
 
 
-class Arithmetic(Protocol[P]):
+class CiphertextArithmetic(Protocol[P]):
     """What a circuit needs. Operands of a higher level are brought down first."""
 
     def multiply(self, a: Value[P], b: Value[P], level: int, scale: float, twice: bool) -> Value[P]:
@@ -70,7 +70,9 @@ class Series(Generic[P]):
         t: The argument, in [-1, 1], at level `depth(degree)` + 1 or above.
     """
 
-    def __init__(self, moduli: Sequence[int], arithmetic: Arithmetic[P], t: Value[P]) -> None:
+    def __init__(
+        self, moduli: Sequence[int], arithmetic: CiphertextArithmetic[P], t: Value[P]
+    ) -> None:
         self._moduli = moduli
         self._do = arithmetic
         self._powers = {1: t}

@@ -136,7 +136,7 @@ class Context:
         """A ciphertext from bytes whose sender has been verified.
 
         Args:
-            data: What `save` or `SecretKey.encrypt` returned.
+            data: What `save` or `SealSecretKey.encrypt` returned.
             level: The level that it must have.
             scale: The scale that it must have, exactly.
             seeded: Whether it is a fresh one, half of which is a seed.
@@ -161,7 +161,8 @@ class Context:
         """Relinearisation keys from bytes whose sender has been verified.
 
         Raises:
-            DecodeError: Anything else than `SecretKey.relinearisation_keys` of these parameters.
+            DecodeError: Anything else than `SealSecretKey.relinearisation_keys` of these
+                parameters.
         """
         seal, what = backend(), "relinearisation keys"
         digits, full = self.chain.levels, self.chain.levels + 1
@@ -182,7 +183,7 @@ class Context:
         return keys
 
     def load_secret_key(self, data: bytes) -> Any:
-        """SEAL's secret key from `SecretKey.to_bytes`.
+        """SEAL's secret key from `SealSecretKey.to_bytes`.
 
         Raises:
             DecodeError: Anything else than a secret key of these parameters.
@@ -226,7 +227,7 @@ class Context:
         return target
 
 
-class SecretKey:
+class SealSecretKey:
     """The key that decrypts. Never sent; it shows nothing of itself in `repr`.
 
     Encryption is symmetric: half of a fresh ciphertext is a seed.
@@ -249,7 +250,7 @@ class SecretKey:
         return f"<SecretKey ring={self.context.chain.ring}>"
 
     @classmethod
-    def from_bytes(cls, context: Context, data: bytes) -> "SecretKey":
+    def from_bytes(cls, context: Context, data: bytes) -> "SealSecretKey":
         """A key that was saved.
 
         Raises:

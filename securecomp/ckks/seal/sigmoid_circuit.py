@@ -24,17 +24,17 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.ckks.seal.chebyshev import Encrypted, Series, Value
-from securecomp.ckks.seal.seal_context import Context, SecretKey, refusing
-from securecomp.ckks.seal.sigmoid_plan import Plan, Reals, reduced
+from securecomp.ckks.seal.seal_context import Context, SealSecretKey, refusing
+from securecomp.ckks.seal.sigmoid_plan import Reals, SigmoidPlan, reduced
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
 
-class Result(NamedTuple):
+class SigmoidCiphertexts(NamedTuple):
     """One model's answer for one batch: ciphertexts of two numbers a row.
 
     Attributes:
         probabilities: The polynomial's values.
-        logits: The logits over `Plan.reach`.
+        logits: The logits over `SigmoidPlan.reach`.
     """
 
     probabilities: bytes
@@ -53,13 +53,13 @@ class SigmoidClient:
         DecodeError: `secret` is not a key of this plan.
     """
 
-    def __init__(self, plan: Plan, secret: bytes | None = None) -> None:
+    def __init__(self, plan: SigmoidPlan, secret: bytes | None = None) -> None:
         self.plan = plan
         self._context = Context(plan.chain)
         self._key = (
-            SecretKey(self._context)
+            SealSecretKey(self._context)
             if secret is None
-            else SecretKey.from_bytes(self._context, secret)
+            else SealSecretKey.from_bytes(self._context, secret)
         )
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class SigmoidClient:
         full = np.pad(table, ((0, self.plan.slots - len(table)), (0, 0)), mode="edge")
         return [self._key.encrypt(column, self.plan.scale) for column in full.T.tolist()]
 
-    def decrypt(self, result: Result, rows: int, first: int = 1) -> Reals:
+    def decrypt(self, result: SigmoidCiphertexts, rows: int, first: int = 1) -> Reals:
         """The polynomial's values: probabilities, within `plan.error`.
 
         They may be below 0 or above 1 by that much, and are not clipped.
@@ -151,7 +151,7 @@ class SigmoidServer:
         DecodeError: Not evaluation keys of this plan.
     """
 
-    def __init__(self, plan: Plan, evaluation_keys: bytes) -> None:
+    def __init__(self, plan: SigmoidPlan, evaluation_keys: bytes) -> None:
         self.plan = plan
         self._context = Context(plan.chain)
         keys = self._context.load_relinearisation_keys(evaluation_keys)
@@ -162,7 +162,7 @@ class SigmoidServer:
 
     def evaluate(
         self, columns: Sequence[bytes], weights: npt.ArrayLike, intercept: npt.ArrayLike = 0.0
-    ) -> list[Result]:
+    ) -> list[SigmoidCiphertexts]:
         """Score one batch with one model or several.
 
         Args:
@@ -229,7 +229,7 @@ class SigmoidServer:
                     evaluator.add_inplace(sums[k], term)
         return sums
 
-    def _score(self, total: Any, intercept: float) -> Result:
+    def _score(self, total: Any, intercept: float) -> SigmoidCiphertexts:
         plan, context = self.plan, self._context
         context.evaluator.rescale_to_next_inplace(total)
         total.scale = plan.scale
@@ -238,4 +238,4 @@ class SigmoidServer:
         series = Series(plan.chain.moduli, self._arithmetic, t)
         value = series(plan.polynomial.coefficients, plan.scale)
         logit = self._arithmetic.lower(reduced(self._arithmetic, plan, t), 1)
-        return Result(context.save(value.payload), context.save(logit.payload))
+        return SigmoidCiphertexts(context.save(value.payload), context.save(logit.payload))

@@ -12,7 +12,7 @@ from securecomp.ckks.native import security
 from securecomp.ckks.native.ciphertext_noise import Trace, Tracer
 from securecomp.ckks.native.moduli import LEAST_PRIME_BITS, MOST_PRIME_BITS, Chain, choose
 from securecomp.ckks.seal import chebyshev
-from securecomp.ckks.seal.chebyshev import Arithmetic, Series, Value
+from securecomp.ckks.seal.chebyshev import CiphertextArithmetic, Series, Value
 from securecomp.core import minimax
 from securecomp.errors import ParameterError
 
@@ -26,7 +26,7 @@ _RINGS = tuple(sorted(ring for ring in security.LARGEST if ring >= 4096))
 
 
 @dataclass(frozen=True)
-class Plan:
+class SigmoidPlan:
     """Everything that both sides agree on before a key is made. Public.
 
     It is not sent: each side makes it, by `plan`, from the same arguments.
@@ -99,7 +99,7 @@ def plan(
     feature_bound: float = 8.0,
     weight_bound: float | None = None,
     precision: float = 1e-4,
-) -> Plan:
+) -> SigmoidPlan:
     """Choose the smallest ring, then the smallest scale, whose noise stays below `precision`.
 
     Args:
@@ -137,7 +137,7 @@ def plan(
             error = _numeric_error(
                 chain, 2.0**bits, polynomial, features, feature_bound, weight_bound
             )
-            found = Plan(
+            found = SigmoidPlan(
                 features,
                 float(domain),
                 degree,
@@ -203,7 +203,7 @@ def _numeric_error(
     return tracer.bound(Series(chain.moduli, tracer, t)(polynomial.coefficients, scale))
 
 
-def reduced(arithmetic: Arithmetic[P], plan: Plan, t: Value[P]) -> Value[P]:
+def reduced(arithmetic: CiphertextArithmetic[P], plan: SigmoidPlan, t: Value[P]) -> Value[P]:
     """The logit over what no logit passes, two levels down."""
     level = plan.chain.levels - 2
     precision = plan.scale * plan.chain.moduli[level] / t.scale
@@ -211,8 +211,8 @@ def reduced(arithmetic: Arithmetic[P], plan: Plan, t: Value[P]) -> Value[P]:
 
 
 @lru_cache(maxsize=64)
-def logit_error(plan: Plan) -> float:
-    """How far the logits that come back may be off; a heuristic as `Plan.numeric_error`."""
+def logit_error(plan: SigmoidPlan) -> float:
+    """How far the logits that come back may be off; a heuristic as `SigmoidPlan.numeric_error`."""
     tracer = Tracer(plan.chain)
     t = _argument(
         tracer, plan.scale, plan.span, plan.features, plan.feature_bound, plan.weight_bound

@@ -3,14 +3,13 @@
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.ckks.circuits import Kind
-from securecomp.ckks.enrolment import Registration
-from securecomp.ckks.inference_messages import Columns, Scores
+from securecomp.ckks.enrolment import Kind, Registration
+from securecomp.ckks.inference_messages import Columns, EncryptedScores
 from securecomp.ckks.native.logits import check_model
-from securecomp.ckks.plan import Plan
+from securecomp.ckks.plan import InferencePlan
 from securecomp.ckks.planner import Scaled
 from securecomp.ckks.seal import sigmoid_plan
-from securecomp.ckks.seal.sigmoid_circuit import Result, SigmoidClient, SigmoidServer
+from securecomp.ckks.seal.sigmoid_circuit import SigmoidCiphertexts, SigmoidClient, SigmoidServer
 from securecomp.errors import DecodeError, ParameterError
 from securecomp.models import LogisticModel
 from securecomp.protocol import wire
@@ -31,10 +30,10 @@ class ScoreClient:
     """
 
     QUERY = Columns
-    ANSWER = Scores
+    ANSWER = EncryptedScores
     kind: Kind = "sigmoids"
 
-    def __init__(self, plan: Plan, secret: bytes | None) -> None:
+    def __init__(self, plan: InferencePlan, secret: bytes | None) -> None:
         self._plan = plan
         self._client = SigmoidClient(circuit(plan), secret)
         self.secret = self._client.secret()
@@ -51,7 +50,9 @@ class ScoreClient:
         batches = [self._client.encrypt_columns(scaled[i : i + slots]) for i in starts]
         return wire.encode_body(Columns(request, len(array), batches))
 
-    def decrypt(self, answer: Scores, payload: memoryview, rows: int, first: int = 1) -> Floats:
+    def decrypt(
+        self, answer: EncryptedScores, payload: memoryview, rows: int, first: int = 1
+    ) -> Floats:
         """Return each model's probabilities, shape (n, K), not rounded.
 
         Raises:
@@ -65,7 +66,7 @@ class ScoreClient:
         found = np.empty((rows, outputs))
         for index, (count, batch) in enumerate(zip(counts, answer.batches, strict=True)):
             for output in range(outputs):
-                result = Result(*batch[2 * output : 2 * output + 2])
+                result = SigmoidCiphertexts(*batch[2 * output : 2 * output + 2])
                 place = slice(index * slots, index * slots + count)
                 found[place, output] = self._client.decrypt(result, count, first + place.start)
         return found
@@ -87,9 +88,9 @@ class ScoreServer:
     """
 
     QUERY = Columns
-    ANSWER = Scores
+    ANSWER = EncryptedScores
 
-    def __init__(self, plan: Plan, model: LogisticModel | None) -> None:
+    def __init__(self, plan: InferencePlan, model: LogisticModel | None) -> None:
         if model is None:
             raise ParameterError("the server needs the model to compute probabilities")
         check_model(model, plan)
@@ -134,10 +135,10 @@ class ScoreAccount:
         for columns in query.batches:
             results = self._evaluator.evaluate(columns, server.weights, server.intercepts)
             batches.append([part for result in results for part in result])
-        return wire.encode_body(Scores(query.request, query.rows, batches))
+        return wire.encode_body(EncryptedScores(query.request, query.rows, batches))
 
 
-def circuit(plan: Plan) -> sigmoid_plan.Plan:
+def circuit(plan: InferencePlan) -> sigmoid_plan.SigmoidPlan:
     """Return a plan's circuit as the circuit's module takes it: features are over their bounds.
 
     Raises:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from securecomp.errors import RangeError, ThresholdError
-from securecomp.show.exhibit import Grid
+from securecomp.show.exhibit import TextTable
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.comparisons.t_tests import Sample
 from securecomp.statistics.distributions import f_pvalue, number, root, show_p
@@ -70,11 +70,11 @@ class Anova(Analysis):
         """Mean square within groups, whose degrees of freedom are rows less groups."""
         return self.ss_resid / (sum(s.n for s in self.samples) - len(self.samples))
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the groups and the table of variance."""
         groups = tuple((s.name, show(s.n), show(s.mean), show(s.sd)) for s in self.samples)
         n, k = sum(s.n for s in self.samples), len(self.samples)
-        sums = Grid(
+        sums = TextTable(
             "",
             ("source", "SS", "df", "MS", *(("F", "p") if self.equal_variance else ())),
             (
@@ -95,12 +95,12 @@ class Anova(Analysis):
             ),
         )
         cells = (show(self.statistic), show(self.df), show(self.df_resid), show_p(self.pvalue))
-        welch = Grid("", ("Welch's F", "df", "df within", "p"), (cells,))
+        welch = TextTable("", ("Welch's F", "df", "df within", "p"), (cells,))
         return [
-            Grid("", ("group", "rows", "mean", "sd"), groups),
+            TextTable("", ("group", "rows", "mean", "sd"), groups),
             sums,
             *([] if self.equal_variance else [welch]),
-            Grid("", ("eta squared",), ((f"{self.eta_squared:.4f}",),)),
+            TextTable("", ("eta squared",), ((f"{self.eta_squared:.4f}",),)),
         ]
 
     def remarks(self) -> list[str]:

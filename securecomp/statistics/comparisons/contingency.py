@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError, ThresholdError
-from securecomp.show.exhibit import Grid
+from securecomp.show.exhibit import TextTable
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import (
     Alternative,
@@ -78,7 +78,7 @@ class ChiSquare(Analysis):
         """All rows of the table."""
         return sum(map(sum, self.table))
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the counts, those expected, and the test."""
         header = (self.row, *(f"{self.col}={level}" for level in self.col_levels))
         counted, expected = (
@@ -90,9 +90,9 @@ class ChiSquare(Analysis):
         )
         test = (show(self.statistic), show(self.df), show_p(self.pvalue), f"{self.cramers_v:.4f}")
         return [
-            Grid("rows", header, counted),
-            Grid("expected", header, expected),
-            Grid("", ("chi-square", "df", "p", "Cramér's V"), (test,)),
+            TextTable("rows", header, counted),
+            TextTable("expected", header, expected),
+            TextTable("", ("chi-square", "df", "p", "Cramér's V"), (test,)),
         ]
 
     def facts(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class Fisher(Analysis):
         """The question in words."""
         return f"Fisher's exact test of {self.row} by {self.col}"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the counts and the test."""
         header = (self.row, *(f"{self.col}={level}" for level in self.col_levels))
         counted = tuple(
@@ -177,8 +177,8 @@ class Fisher(Analysis):
         )
         test = (f"{self.odds_ratio:.6g}", show_p(self.pvalue), self.alternative)
         return [
-            Grid("rows", header, counted),
-            Grid("", ("odds ratio", "p", "alternative"), (test,)),
+            TextTable("rows", header, counted),
+            TextTable("", ("odds ratio", "p", "alternative"), (test,)),
         ]
 
     def remarks(self) -> list[str]:

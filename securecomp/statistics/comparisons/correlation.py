@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.show.exhibit import Grid
+from securecomp.show.exhibit import TextTable
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import (
     check_confidence,
@@ -25,7 +25,7 @@ from securecomp.statistics.distributions import (
     t_pvalue,
 )
 from securecomp.statistics.inquiry import Inquiry
-from securecomp.statistics.moments import Products, check_columns, column_moments, products
+from securecomp.statistics.moments import JointMoments, check_columns, column_moments, products
 from securecomp.statistics.results import Backend, Run, data_frame, show
 from securecomp.statistics.site_table import Table
 
@@ -53,7 +53,7 @@ class Covariance(Analysis):
         """The question in words."""
         return f"covariance of {_listed(self.columns)}, {self.n:,} rows"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the matrix."""
         return _square("", self.columns, self.values)
 
@@ -95,7 +95,7 @@ class Correlation(Analysis):
         """The question in words."""
         return f"correlation of {_listed(self.columns)}, {self.n:,} rows"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the matrix, and each pair with its interval and p value."""
         level = f"{self.confidence * 100:g} %"
         pairs = [
@@ -112,7 +112,7 @@ class Correlation(Analysis):
         header = ("pair", "r", f"{level} from", "to", "p")
         return [
             *_square("", self.columns, self.values, "{:.4f}"),
-            Grid("", header, tuple(pairs)),
+            TextTable("", header, tuple(pairs)),
         ]
 
     def facts(self) -> dict[str, Any]:
@@ -157,11 +157,11 @@ class Standardisation(Analysis):
         """The question in words."""
         return f"standardisation of {_listed(self.columns)}"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return a line for each column."""
         cells = zip(self.columns, self.means, self.sds, self.n, strict=True)
         rows = tuple((name, show(mean), show(sd), show(n)) for name, mean, sd, n in cells)
-        return [Grid("", ("column", "mean", "sd", "rows"), rows)]
+        return [TextTable("", ("column", "mean", "sd", "rows"), rows)]
 
     def facts(self) -> dict[str, Any]:
         """Return a dict for each column."""
@@ -241,7 +241,7 @@ def correlation(ask: Inquiry, columns: Sequence[str], confidence: float = 0.95) 
 
 
 def _pair(
-    found: Products, i: int, j: int, confidence: float
+    found: JointMoments, i: int, j: int, confidence: float
 ) -> tuple[float, float, tuple[float, float]]:
     """Return the correlation, its p value and its interval."""
     crossed = found.around(i, j)
@@ -292,12 +292,12 @@ def _listed(columns: Sequence[str]) -> str:
 
 def _square(
     title: str, columns: Sequence[str], values: Matrix, form: str = "{:,.6g}"
-) -> list[Grid]:
+) -> list[TextTable]:
     """Show a matrix, in as many tables as the page's width asks for."""
     width, at_once = max(12, *map(len, columns)) + 2, 0
     at_once = max(1, 100 // width - 1)
     return [
-        Grid(
+        TextTable(
             title,
             ("", *columns[start : start + at_once]),
             tuple(

@@ -32,8 +32,8 @@ from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.limbs import HIDING_BITS
 from securecomp.errors import ParameterError, RangeError
-from securecomp.show.exhibit import Grid
-from securecomp.statistics.adder import Block
+from securecomp.show.exhibit import TextTable
+from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import check_confidence, half_width
 from securecomp.statistics.inquiry import Inquiry
@@ -91,13 +91,13 @@ class Distinct(Analysis):
         """Return the interval of the estimate."""
         return self.low, self.high
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the estimate and the overlap."""
         level = f"{self.confidence * 100:g} %"
         numbers = (self.estimate, self.bse, self.low, self.high)
         cells = (*(f"{v:,.1f}" for v in numbers), show(self.per_site), f"{self.overlap:,.1f}")
         header = ("distinct", "std err", f"{level} from", "to", "sum of the sites'", "overlap")
-        return [Grid("", header, (cells,))]
+        return [TextTable("", header, (cells,))]
 
     def facts(self) -> dict[str, Any]:
         """Return all numbers by name."""
@@ -149,12 +149,12 @@ def distinct(
     entropy = ask.carrier.entropy
     parts = {site: masked(bits, width, entropy) for site, bits in marked.items()}
     totals, (per_site,) = ask.adder.add(
-        Block(
+        IntegerBlock(
             [f"whether any site marked cell {i + 1}" for i in range(cells)],
             1 << (width + HIDING_BITS),
             parts,
         ),
-        Block([f"sum of each site's distinct {', '.join(names)}"], MAX_ROWS, counts),
+        IntegerBlock([f"sum of each site's distinct {', '.join(names)}"], MAX_ROWS, counts),
         receivers=(_ANALYST,),
     )
     empty = sum(total % (1 << width) == 0 for total in totals)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.show.exhibit import Grid, Plot
+from securecomp.show.exhibit import Plot, TextTable
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import check_confidence, half_width, normal_pvalue, show_p
 from securecomp.statistics.inquiry import Inquiry
@@ -74,7 +74,7 @@ class Risk(Analysis):
         """Return the interval."""
         return self.low, self.high
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the counts and the effect."""
         names = (f"{self.exposure}={self.exposed}", "the others")
         counts = tuple(
@@ -82,7 +82,7 @@ class Risk(Analysis):
             for name, (a, b) in zip(names, self.table, strict=True)
         )
         header = ("", f"{self.outcome}={self.event}", "without", "risk")
-        return [Grid("", header, counts), effect_grid(self)]
+        return [TextTable("", header, counts), effect_grid(self)]
 
     def facts(self) -> dict[str, Any]:
         """Return all numbers by name."""
@@ -141,12 +141,12 @@ class Estimated(Protocol):
         """Of no effect."""
 
 
-def effect_grid(found: Estimated) -> Grid:
+def effect_grid(found: Estimated) -> TextTable:
     """Return an effect with its interval and p value as a table."""
     level = f"{found.confidence * 100:g} %"
     numbers = (f"{v:.6g}" for v in (found.estimate, found.low, found.high))
     cells = (*numbers, show_p(found.pvalue))
-    return Grid("", (found.effect, f"{level} from", "to", "p"), (cells,))
+    return TextTable("", (found.effect, f"{level} from", "to", "p"), (cells,))
 
 
 def effect_plot(found: Estimated, name: str) -> Plot:

@@ -18,8 +18,8 @@ import numpy as np
 
 from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.show.exhibit import Grid, Plot
-from securecomp.statistics.adder import Block
+from securecomp.show.exhibit import Plot, TextTable
+from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.comparisons.risks import marked_level
 from securecomp.statistics.distributions import check_confidence, half_width
@@ -113,7 +113,7 @@ class Discrimination(Analysis):
         i = self.edges.index(threshold)
         return self.sensitivity[i], self.specificity[i]
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the area, and the curve at up to 11 edges."""
         numbers = (self.auc, self.auc_low, self.auc_high, self.bse, self.low, self.high)
         level = f"{self.confidence * 100:g} %"
@@ -131,9 +131,9 @@ class Discrimination(Analysis):
         )
         counts = (show(sum(self.cases)), show(sum(self.controls)))
         return [
-            Grid("", ("cases", "controls"), (counts,)),
-            Grid("", header, (tuple(f"{v:.4f}" for v in numbers),)),
-            Grid("", (f"{self.score} from", "sensitivity", "specificity"), rows),
+            TextTable("", ("cases", "controls"), (counts,)),
+            TextTable("", header, (tuple(f"{v:.4f}" for v in numbers),)),
+            TextTable("", (f"{self.score} from", "sensitivity", "specificity"), rows),
         ]
 
     def facts(self) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def roc_auc(
     levels = ask.schema.levels(outcome)
     labels = [f"{name} {outcome}={level}" for level in levels for name in names]
     parts = {table.site: _counts(ask, table, score, outcome, borders) for table in ask.tables}
-    (found,) = ask.adder.add(Block(labels, MAX_ROWS, parts))
+    (found,) = ask.adder.add(IntegerBlock(labels, MAX_ROWS, parts))
     halves = found[: len(names)], found[len(names) :]
     cases, controls = halves if levels[0] == event else halves[::-1]
     for counts, who in ((cases, "with"), (controls, "without")):

@@ -21,8 +21,8 @@ from typing import Any, Literal
 import numpy as np
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.show.exhibit import Grid, Plot
-from securecomp.statistics.adder import Reals
+from securecomp.show.exhibit import Plot, TextTable
+from securecomp.statistics.adder import RealBlock
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.comparisons.risks import (
     arranged,
@@ -134,7 +134,7 @@ class MantelHaenszel(Analysis):
         """Return the interval."""
         return self.low, self.high
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the effect and the tests."""
         tests = [("no effect in any stratum", show(self.statistic), "1", show_p(self.test_pvalue))]
         if self.homogeneity:
@@ -142,7 +142,7 @@ class MantelHaenszel(Analysis):
             tests.append(("equal odds ratios", show(h.statistic), show(h.df), show_p(h.pvalue)))
         return [
             effect_grid(self),
-            Grid("", ("hypothesis", "chi-square", "df", "p"), tuple(tests)),
+            TextTable("", ("hypothesis", "chi-square", "df", "p"), tuple(tests)),
         ]
 
     def facts(self) -> dict[str, Any]:
@@ -211,7 +211,7 @@ class _Strata:
             return [sum(column, Fraction(0)) for column in zip(*found, strict=True)]
         parts = {s: np.array(list(map(float, terms(t)))) for s, t in self.of_sites().items()}
         labels = [f"sum over sites of {name}" for name in names]
-        (sums,) = self.ask.adder.add(Reals(labels, bound, _BITS, parts))
+        (sums,) = self.ask.adder.add(RealBlock(labels, bound, _BITS, parts))
         return [Fraction(v) for v in sums.tolist()]
 
 

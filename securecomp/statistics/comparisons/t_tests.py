@@ -16,8 +16,8 @@ import numpy as np
 
 from securecomp.core.fixedpoint import FixedPoint, Number
 from securecomp.errors import ParameterError, RangeError, ThresholdError
-from securecomp.show.exhibit import Grid, Plot
-from securecomp.statistics.adder import Block
+from securecomp.show.exhibit import Plot, TextTable
+from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import (
     Alternative,
@@ -108,7 +108,7 @@ class TTest(Analysis):
         """The question in words."""
         return f"{self.kind} of {self.column}"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the samples and the test."""
         samples = tuple((s.name, show(s.n), show(s.mean), show(s.sd)) for s in self.samples)
         numbers = (self.difference, self.bse, self.low, self.high, self.statistic, self.df)
@@ -117,9 +117,9 @@ class TTest(Analysis):
         what = "difference" if len(self.samples) > 1 else "mean"
         sizes = (f"{self.cohen_d:.4f}", f"{self.hedges_g:.4f}")
         return [
-            Grid("", ("sample", "rows", "mean", "sd"), samples),
-            Grid("", (what, "std err", f"{level} from", "to", "t", "df", "p"), (cells,)),
-            Grid("", ("Cohen's d", "Hedges' g"), (sizes,)),
+            TextTable("", ("sample", "rows", "mean", "sd"), samples),
+            TextTable("", (what, "std err", f"{level} from", "to", "t", "df", "p"), (cells,)),
+            TextTable("", ("Cohen's d", "Hedges' g"), (sizes,)),
         ]
 
     def facts(self) -> dict[str, Any]:
@@ -313,10 +313,12 @@ def _paired(ask: Inquiry, asked: _Asked, other: str) -> TTest:
         counts[table.site] = [len(codes)]
         squares[table.site] = power_sums(apart, codes, 1, 2)
     n, square, *totals = ask.adder.add(
-        Block([f"rows with {', '.join(columns)}"], MAX_ROWS, counts),
-        Block([f"sum of ({' minus '.join(columns)}) squared"], MAX_ROWS * largest**2, squares),
+        IntegerBlock([f"rows with {', '.join(columns)}"], MAX_ROWS, counts),
+        IntegerBlock(
+            [f"sum of ({' minus '.join(columns)}) squared"], MAX_ROWS * largest**2, squares
+        ),
         *(
-            Block([f"sum of {column}"], MAX_ROWS * grid.limit, part)
+            IntegerBlock([f"sum of {column}"], MAX_ROWS * grid.limit, part)
             for column, grid, part in zip(columns, grids, sums, strict=True)
         ),
     )

@@ -40,7 +40,7 @@ def within(inner: Cell, outer: Cell) -> bool:
     return all(column in mine and mine[column] <= chosen for column, chosen in outer)
 
 
-class Space:
+class UnknownCounts:
     """The unknown counts.
 
     Attributes:
@@ -118,7 +118,7 @@ def _tree(cliques: Sequence[tuple[str, ...]]) -> list[tuple[int, int]]:
 class Attacker:
     """Whoever sees the published counts, and can compute."""
 
-    def __init__(self, space: Space, cells: Sequence[Cell]) -> None:
+    def __init__(self, space: UnknownCounts, cells: Sequence[Cell]) -> None:
         """Take the cells of which something may be known, or be asked."""
         from scipy import sparse  # takes a while to load; few results have small cells
 

@@ -41,7 +41,7 @@ from typing import Any
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError
-from securecomp.statistics.disclosure.attacker import Attacker, Cell, Range, Space, within
+from securecomp.statistics.disclosure.attacker import Attacker, Cell, Range, UnknownCounts, within
 
 DEFAULT_MINIMUM = 11
 HIDDEN = "*"
@@ -122,7 +122,7 @@ class Pattern:
 
 
 def protect(
-    counted: Sequence[Counted], space: Space, rule: Rule, finest: Sequence[Cell] = ()
+    counted: Sequence[Counted], space: UnknownCounts, rule: Rule, finest: Sequence[Cell] = ()
 ) -> Pattern:
     """Choose what to suppress.
 
@@ -182,7 +182,7 @@ def _everything(counted: Sequence[Counted]) -> Pattern:
 
 
 def _given_away(
-    counted: Sequence[Counted], space: Space, rule: Rule, finest: Sequence[Cell]
+    counted: Sequence[Counted], space: UnknownCounts, rule: Rule, finest: Sequence[Cell]
 ) -> list[Cell]:
     """Return the finest cells that may be known to be small if all counts were shown.
 
@@ -205,7 +205,7 @@ class _Search:
     """The choice of complementary cells."""
 
     def __init__(
-        self, counted: Sequence[Counted], space: Space, rule: Rule, extra: Sequence[Cell]
+        self, counted: Sequence[Counted], space: UnknownCounts, rule: Rule, extra: Sequence[Cell]
     ) -> None:
         self.counted = list(counted)
         self.rule = rule

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.statistics.disclosure.attacker import Cell, Space, cell
+from securecomp.statistics.disclosure.attacker import Cell, UnknownCounts, cell
 from securecomp.statistics.disclosure.suppression import Counted
 from securecomp.statistics.measures import Bins, Contributors, Measure, Missing, PowerSum, Tally
 from securecomp.statistics.schema import Schema
@@ -127,7 +127,7 @@ class Cells:
         self._parts: dict[str, dict[Chosen, frozenset[int]]] = {}
         self.classes: dict[str, int] = {}
         self._divide()
-        self.space = Space(
+        self.space = UnknownCounts(
             self.classes, [[axis.column for axis in t.axes] for t in self.tables.values()]
         )
 

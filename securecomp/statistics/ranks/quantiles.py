@@ -21,8 +21,8 @@ import numpy.typing as npt
 from securecomp.core.fixedpoint import is_number, shown
 from securecomp.errors import ParameterError, RangeError
 from securecomp.mpc import SharedArray, concatenate
-from securecomp.show.exhibit import Grid
-from securecomp.statistics.adder import Block
+from securecomp.show.exhibit import TextTable
+from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import cell_names, group_codes, kept_rows
@@ -104,14 +104,14 @@ class Ranks(Analysis):
         by = "" if self.by is None else f", by {self.by}"
         return f"{', '.join(self.names)} of {self.column}{by}"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return one row for each group."""
         header = (self.by or "column", *self.names)
         rows = tuple(
             (self.column if group is None else str(group), *map(show, values))
             for group, values in zip(self.groups, self.values, strict=True)
         )
-        return [Grid("", header, rows)]
+        return [TextTable("", header, rows)]
 
     def facts(self) -> dict[str, Any]:
         """Return the values, one object for each group."""
@@ -253,7 +253,7 @@ class _Search:
         ]
 
     def _sum(self, labels: list[str], parts: dict[str, list[int]]) -> list[int]:
-        (totals,) = self.ask.adder.add(Block(labels, MAX_ROWS, parts))
+        (totals,) = self.ask.adder.add(IntegerBlock(labels, MAX_ROWS, parts))
         return list(totals)
 
     def by_shares(self, engine: Engine) -> list[list[int | None]]:

@@ -18,7 +18,7 @@ from securecomp.errors import ParameterError, RangeError
 from securecomp.mpc import concatenate, sigmoid
 from securecomp.mpc.functions import SIGMOID_ERROR
 from securecomp.protocol import wire
-from securecomp.show.exhibit import Grid
+from securecomp.show.exhibit import TextTable
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.cell_values import Mask
 from securecomp.statistics.inquiry import Inquiry
@@ -54,12 +54,14 @@ class Scores(Analysis):
         """The question in words."""
         return f"scores by a hidden model of {', '.join(self.columns)}"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return how much was scored; the scores are each site's own."""
         count = sum(int(np.count_nonzero(~np.isnan(v))) for v in self.values.values())
         what = "labels" if self.labels else "probabilities"
         return [
-            Grid("", ("scores", "sites", "rows"), ((what, str(len(self.values)), f"{count:,}"),))
+            TextTable(
+                "", ("scores", "sites", "rows"), ((what, str(len(self.values)), f"{count:,}"),)
+            )
         ]
 
     def facts(self) -> dict[str, Any]:

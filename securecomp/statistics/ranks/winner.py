@@ -7,7 +7,7 @@ import numpy as np
 
 from securecomp.errors import ParameterError, RangeError
 from securecomp.mpc import argmax, concatenate
-from securecomp.show.exhibit import Grid
+from securecomp.show.exhibit import TextTable
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import PowerSum, Tally, kept_rows
@@ -50,9 +50,9 @@ class Winner(Analysis):
         what = "rows" if self.column is None else self.column
         return f"site with the {'smallest' if self.smallest else 'largest'} {self.of} of {what}"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return one cell."""
-        return [Grid("", ("", "site"), ((self.of, self.site or "none has rows"),))]
+        return [TextTable("", ("", "site"), ((self.of, self.site or "none has rows"),))]
 
     def facts(self) -> dict[str, Any]:
         """Return the question and the name."""

@@ -13,7 +13,7 @@ from securecomp.errors import ParameterError
 from securecomp.statistics.cell_values import Mask
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.power_sums import power_sums
-from securecomp.statistics.regression.expressions import Rows, indicator
+from securecomp.statistics.regression.expressions import ExpressionRows, indicator
 from securecomp.statistics.schema import MAX_ROWS, Schema
 from securecomp.statistics.site_table import Level, Table
 
@@ -113,7 +113,7 @@ class Covariates:
     def integers(self, table: Table, schema: Schema) -> list[npt.NDArray[np.int64]]:
         """Return each term's values at one site times its scale, as integers (or objects)."""
         found: list[npt.NDArray[np.int64]] = []
-        rows = Rows(table, schema, np.ones(table.rows, bool))
+        rows = ExpressionRows(table, schema, np.ones(table.rows, bool))
         for term in self.terms:
             if term.level is None:
                 found.append(rows.numbers(term.column))

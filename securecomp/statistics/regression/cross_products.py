@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from gmpy2 import mpq
 
-from securecomp.statistics.adder import Block
+from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.regression.expressions import Expression
 from securecomp.statistics.schema import MAX_ROWS
@@ -30,7 +30,7 @@ _FLUSH = 512  # chunks that int64 holds
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class ColumnGrid:
     """How a column becomes integers.
 
     Attributes:
@@ -44,7 +44,7 @@ class Grid:
     exact: bool
 
     @classmethod
-    def of(cls, column: Expression, bits: int) -> "Grid":
+    def of(cls, column: Expression, bits: int) -> "ColumnGrid":
         """Choose a column's grid: its own, if its integers have at most so many bits."""
         if column.unit is not None and column.units <= 1 << bits:
             return cls(column.unit, column.units, True)
@@ -59,21 +59,21 @@ class Grid:
 
 def grids_of(
     columns: Sequence[Expression], weights: Expression | None
-) -> tuple[tuple[Grid, ...], Grid | None]:
+) -> tuple[tuple[ColumnGrid, ...], ColumnGrid | None]:
     """Choose the grids of columns and of weights."""
     bits = _WIDEST if weights is None else _WEIGHTED
-    grids = tuple(Grid.of(column, bits) for column in columns)
+    grids = tuple(ColumnGrid.of(column, bits) for column in columns)
     if weights is None:
         return grids, None
     widest = max(grid.limit.bit_length() for grid in grids)
-    return grids, Grid.of(weights, _PRODUCT - widest)
+    return grids, ColumnGrid.of(weights, _PRODUCT - widest)
 
 
 def products(
     columns: npt.NDArray[np.float64],
-    grids: Sequence[Grid],
+    grids: Sequence[ColumnGrid],
     weights: npt.NDArray[np.float64] | None = None,
-    weight_grid: Grid | None = None,
+    weight_grid: ColumnGrid | None = None,
 ) -> npt.NDArray[Any]:
     """Return the sums over rows of the products of all pairs of columns, in units; exact.
 
@@ -153,7 +153,7 @@ class _Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class ProductTotals:
     """Totals over all sites, exact.
 
     Attributes:
@@ -195,8 +195,8 @@ class Products:
     names: tuple[str, ...]
     response: str
     weights: str
-    grids: tuple[Grid, ...]
-    weight_grid: Grid | None
+    grids: tuple[ColumnGrid, ...]
+    weight_grid: ColumnGrid | None
     squared: bool
 
     def _pairs(self) -> list[tuple[int, int]]:
@@ -219,7 +219,9 @@ class Products:
         factors = [name for name in (self.weights, names[i], names[j]) if name]
         return "sum of " + " * ".join(factors) if factors else "rows"
 
-    def blocks(self, parts: Mapping[str, npt.NDArray[Any]], rows: Mapping[str, int]) -> list[Block]:
+    def blocks(
+        self, parts: Mapping[str, npt.NDArray[Any]], rows: Mapping[str, int]
+    ) -> list[IntegerBlock]:
         """Return what is added: entries of about one size together.
 
         Args:
@@ -228,7 +230,7 @@ class Products:
         """
         pairs = self._pairs()
         blocks = [
-            Block(
+            IntegerBlock(
                 [self._label(*pairs[at]) for at in chosen],
                 bound,
                 {site: part[chosen] for site, part in parts.items()},
@@ -236,10 +238,10 @@ class Products:
             for bound, chosen in self._sizes()
         ]
         if self.weights:
-            blocks.append(Block(["rows"], MAX_ROWS, {site: [n] for site, n in rows.items()}))
+            blocks.append(IntegerBlock(["rows"], MAX_ROWS, {site: [n] for site, n in rows.items()}))
         return blocks
 
-    def moments(self, totals: list[list[int]]) -> Moments:
+    def moments(self, totals: list[list[int]]) -> ProductTotals:
         """Read the totals of `blocks`."""
         pairs, grids = self._pairs(), self.grids
         units = [mpq(grid.unit) for grid in grids]
@@ -254,7 +256,7 @@ class Products:
                 full[i, j] = full[j, i] = value * units[i] * units[j] * weight
         rows = totals[-1][0] if self.weights else int(full[0, 0])
         every = [*grids, *([self.weight_grid] if self.weight_grid else [])]
-        return Moments(
+        return ProductTotals(
             rows,
             full[0, 0],
             full[0, 1:-1],
@@ -273,7 +275,7 @@ def add_products(
     parts: Mapping[str, npt.NDArray[Any]],
     rows: Mapping[str, int],
     *more: Any,
-) -> tuple[Moments, list[Any]]:
+) -> tuple[ProductTotals, list[Any]]:
     """Run one secure sum of products, and of more blocks, whose totals are returned beside."""
     blocks = what.blocks(parts, rows)
     totals = ask.adder.add(*blocks, *more)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from securecomp.errors import ParameterError, brief
 from securecomp.statistics.measures import Missing, kept_rows
 from securecomp.statistics.regression import expressions, formulas
-from securecomp.statistics.regression.expressions import Expression, Rows
+from securecomp.statistics.regression.expressions import Expression, ExpressionRows
 from securecomp.statistics.regression.formulas import Category, Factor, Formula
 from securecomp.statistics.schema import Column, Schema
 from securecomp.statistics.site_table import Level, Table
@@ -116,15 +116,17 @@ class Design:
         """The columns that are levels of a category which has a reference."""
         return {name for levels in self.references.values() for name in levels}
 
-    def rows(self, table: Table, schema: Schema, missing: Missing) -> Rows:
+    def rows(self, table: Table, schema: Schema, missing: Missing) -> ExpressionRows:
         """Return the rows of a site that have all values.
 
         Raises:
             RangeError: A value is missing and must not be.
         """
-        return Rows(table, schema, kept_rows(table, self.numeric, self.categorical, missing))
+        return ExpressionRows(
+            table, schema, kept_rows(table, self.numeric, self.categorical, missing)
+        )
 
-    def matrix(self, rows: Rows) -> npt.NDArray[np.float64]:
+    def matrix(self, rows: ExpressionRows) -> npt.NDArray[np.float64]:
         """Return one site's design, shape (rows, columns), in the columns' own units."""
         found = np.empty((rows.count, len(self.columns)), np.float64, "F")
         for i, column in enumerate(self.columns):
@@ -134,7 +136,7 @@ class Design:
 
 def new_rows(
     frame: Any, formula: str, levels: Mapping[str, Sequence[Level]], offset: str | None = None
-) -> tuple["Design", Rows]:
+) -> tuple["Design", ExpressionRows]:
     """Return a formula's design, and rows that stay here; nothing is sent.
 
     Args:

@@ -32,7 +32,7 @@ _SLACK = 1e-9  # relative; for what rounding may add to an interval
 
 
 @dataclass(slots=True)
-class Rows:
+class ExpressionRows:
     """The rows of one site that are used, as expressions read them.
 
     Attributes:
@@ -115,7 +115,7 @@ class Expression:
     low: Real
     high: Real
     unit: Fraction | None
-    compute: Callable[[Rows], Values]
+    compute: Callable[[ExpressionRows], Values]
 
     @property
     def largest(self) -> Real:
@@ -137,11 +137,13 @@ class Expression:
         return max(self.low, self.unit or 0)
 
 
-def _inexact(text: str, low: Real, high: Real, compute: Callable[[Rows], Values]) -> Expression:
+def _inexact(
+    text: str, low: Real, high: Real, compute: Callable[[ExpressionRows], Values]
+) -> Expression:
     low, high = _float(low, -math.inf), _float(high, math.inf)
     low, high = low - _SLACK * abs(low), high + _SLACK * abs(high)
 
-    def finite(rows: Rows) -> Values:
+    def finite(rows: ExpressionRows) -> Values:
         with np.errstate(all="ignore"):
             values = np.asarray(compute(rows))
         rows.refuse(~np.isfinite(values), text, "has no finite value; correct it")
@@ -197,7 +199,7 @@ def constant(text: str, value: int | float | bool) -> Expression:
 def indicator(text: str, name: str, place: int) -> Expression:
     """Return whether a categorical column has the level at this place, as 0 and 1."""
 
-    def compute(rows: Rows) -> Values:
+    def compute(rows: ExpressionRows) -> Values:
         return np.asarray(rows.codes(name) == place, np.int64)
 
     return Expression(text, Fraction(0), Fraction(1), Fraction(1), compute)
@@ -274,7 +276,7 @@ def divide(text: str, a: Expression, b: Expression) -> Expression:
     most = _quotient(a.largest, least) if least else math.inf
     low = 0.0 if a.low >= 0 and b.low >= 0 else -most
 
-    def compute(rows: Rows) -> Values:
+    def compute(rows: ExpressionRows) -> Values:
         below = rows.floats(b)
         rows.refuse(below == 0, text, "divides by 0; correct it")
         return rows.floats(a) / below
@@ -305,7 +307,7 @@ def power(text: str, a: Expression, exponent: Fraction) -> Expression:
     raised = float(exponent)
     ends = _ends([_raised(_float(v, math.inf), raised) for v in (least, max(least, a.high))])
 
-    def compute(rows: Rows) -> Values:
+    def compute(rows: ExpressionRows) -> Values:
         base = rows.floats(a)
         rows.refuse(base < 0, text, "takes a root of a negative number; correct it")
         rows.refuse((base == 0) & (raised < 0), text, "divides by 0; correct it")
@@ -337,7 +339,7 @@ def _increasing(function: Any, inside: float = -math.inf, strictly: bool = False
             shifted = add(f"{a.text} - {inside}", a, constant("", -inside))
             low = _positive(text, shifted, strictly=strictly) + Fraction(int(inside))
 
-        def compute(rows: Rows) -> Values:
+        def compute(rows: ExpressionRows) -> Values:
             values = rows.floats(a)
             outside = values <= inside if strictly else values < inside
             than = f"not more than {inside:g}" if strictly else f"less than {inside:g}"
@@ -374,7 +376,7 @@ def compare(text: str, a: Expression, b: Expression, operator: Any) -> Expressio
     """Return a comparison as 0 and 1."""
     unit = _common(a, b, 0)
 
-    def compute(rows: Rows) -> Values:
+    def compute(rows: ExpressionRows) -> Values:
         if unit is None or a.unit is None or b.unit is None:
             found = operator(rows.floats(a), rows.floats(b))
         else:
@@ -387,7 +389,7 @@ def compare(text: str, a: Expression, b: Expression, operator: Any) -> Expressio
 def bounded(a: Expression, bound: float) -> Expression:
     """Return the same with an agreed bound; a site refuses a row beyond it."""
 
-    def compute(rows: Rows) -> Values:
+    def compute(rows: ExpressionRows) -> Values:
         values = rows.values(a)
         rows.refuse(
             np.abs(rows.floats(a)) > bound,

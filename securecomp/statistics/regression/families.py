@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError, brief
-from securecomp.statistics.regression.expressions import Rows
+from securecomp.statistics.regression.expressions import ExpressionRows
 
 Vector = npt.NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class Family:
     link: ClassVar[str]
     ratio: ClassVar[str] = ""
 
-    def check(self, rows: Rows, response: str, y: Vector) -> None:
+    def check(self, rows: ExpressionRows, response: str, y: Vector) -> None:
         """Refuse a response that the family cannot have.
 
         Raises:
@@ -98,7 +98,7 @@ class Logistic(Family):
     link = "logit"
     ratio = "odds ratio"
 
-    def check(self, rows: Rows, response: str, y: Vector) -> None:
+    def check(self, rows: ExpressionRows, response: str, y: Vector) -> None:
         rows.refuse((y != 0) & (y != 1), f"response {response}", "is not 0 or 1; correct it")
 
     def terms(self, eta: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
@@ -132,7 +132,7 @@ class Poisson(Family):
     link = "log"
     ratio = "rate ratio"
 
-    def check(self, rows: Rows, response: str, y: Vector) -> None:
+    def check(self, rows: ExpressionRows, response: str, y: Vector) -> None:
         rows.refuse(y < 0, f"response {response}", "is a negative count; correct it")
         whole = y == np.rint(y)
         rows.refuse(~whole, f"response {response}", "is not a whole number, as counts are")
@@ -163,7 +163,7 @@ class Poisson(Family):
         return [np.asarray(gammaln(y + 1)), np.asarray(xlogy(y, y) - y)]
 
 
-class Linear(Family):
+class Gaussian(Family):
     """Any response, and its mean."""
 
     name = "linear"
@@ -190,7 +190,7 @@ class Linear(Family):
         return Sizes(0.5 * both**2, both, 1)
 
 
-FAMILIES: Mapping[str, Family] = {f.name: f for f in (Logistic(), Poisson(), Linear())}
+FAMILIES: Mapping[str, Family] = {f.name: f for f in (Logistic(), Poisson(), Gaussian())}
 
 
 def family(name: str) -> Family:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError
-from securecomp.statistics.adder import Reals
+from securecomp.statistics.adder import RealBlock
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.regression.families import Family
 
@@ -35,7 +35,7 @@ _LOST = 1e-10  # of the log likelihood, which rounding may lose
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NewtonStep:
     """One iteration.
 
     Attributes:
@@ -52,7 +52,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Part:
+class SitePart:
     """What one site works with.
 
     Attributes:
@@ -78,7 +78,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ObjectiveTotals:
     """The totals at some coordinates.
 
     Attributes:
@@ -114,7 +114,7 @@ class Likelihood:
 
     ask: Inquiry
     family: Family
-    parts: Mapping[str, Part]
+    parts: Mapping[str, SitePart]
     names: Sequence[str]
     weight: float
     variance: float
@@ -125,7 +125,7 @@ class Likelihood:
     what: str = "each step"
     _labels: tuple[list[str], list[str]] | None = field(default=None)
 
-    def at(self, coordinates: Vector) -> State:
+    def at(self, coordinates: Vector) -> ObjectiveTotals:
         """Evaluate, by one secure sum.
 
         Raises:
@@ -157,7 +157,7 @@ class Likelihood:
         information = np.zeros((len(coordinates), len(coordinates)))
         information[triangle] = upper
         information = information + np.triu(information, 1).T
-        return State(coordinates, float(likelihood[0]), gradient, information)
+        return ObjectiveTotals(coordinates, float(likelihood[0]), gradient, information)
 
     def steep(self, coordinates: Vector) -> bool:
         """Whether, by the public bounds, a mean could be too large to be summed."""
@@ -165,13 +165,13 @@ class Likelihood:
 
     def reals(
         self, labels: Sequence[str], bound: float, size: float, parts: Mapping[str, Vector]
-    ) -> Reals:
+    ) -> RealBlock:
         """Return numbers to add: as fine as the protocol's room allows, or as their size needs."""
         sites = len(self.parts)
         bound = max(bound, 1e-300) * _SLACK
         room = math.floor(math.log2(self.ask.protocol.limit / sites) - math.log2(bound)) - 1
         needed = math.ceil(_BITS - math.log2(max(size, 1e-290)))
-        return Reals(labels, bound, max(0, min(1000, max(room, needed))), parts)
+        return RealBlock(labels, bound, max(0, min(1000, max(room, needed))), parts)
 
     def labels(self) -> tuple[list[str], list[str], list[str]]:
         """Name the totals of a step."""
@@ -185,7 +185,7 @@ class Likelihood:
         return [f"{self.what}: log likelihood"], *self._labels
 
     def _own(
-        self, part: Part, coordinates: Vector, triangle: tuple[npt.NDArray[np.intp], ...]
+        self, part: SitePart, coordinates: Vector, triangle: tuple[npt.NDArray[np.intp], ...]
     ) -> tuple[Vector, Vector, Vector]:
         """Return one site's log likelihood, gradient and information."""
         eta = part.predictor(coordinates)
@@ -201,7 +201,7 @@ class Likelihood:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Maximum:
     """A maximum.
 
     Attributes:
@@ -211,20 +211,20 @@ class Fit:
         history: The iterations.
     """
 
-    state: State
+    state: ObjectiveTotals
     at: Vector
     covariance: Vector
-    history: tuple[Step, ...]
+    history: tuple[NewtonStep, ...]
 
 
 def newton(
     likelihood: Likelihood,
-    start: State,
+    start: ObjectiveTotals,
     *,
     tolerance: float,
     iterations: int,
     diverging: Callable[[Vector], ParameterError],
-) -> Fit:
+) -> Maximum:
     """Climb to the maximum.
 
     Args:
@@ -237,13 +237,13 @@ def newton(
     Raises:
         ParameterError: No maximum is found; it says why, and what to do.
     """
-    state, history, halvings, linear = start, list[Step](), 0, 0
+    state, history, halvings, linear = start, list[NewtonStep](), 0, 0
     for iteration in range(iterations + 1):
         step, covariance = _solve(state, diverging)
         decrement = math.sqrt(max(0.0, float(state.gradient @ step)))
-        history.append(Step(iteration, state.likelihood, decrement, halvings))
+        history.append(NewtonStep(iteration, state.likelihood, decrement, halvings))
         if decrement <= tolerance:
-            return Fit(state, state.at + step, covariance, tuple(history))
+            return Maximum(state, state.at + step, covariance, tuple(history))
         linear = linear + 1 if _flat(likelihood, step, history) else 0
         if linear >= 3 and (decrement**2 < _SEPARATED or likelihood.steep(state.at + step)):
             raise diverging(step)
@@ -260,7 +260,9 @@ def newton(
     )
 
 
-def _climb(likelihood: Likelihood, state: State, step: Vector) -> tuple[State, int]:
+def _climb(
+    likelihood: Likelihood, state: ObjectiveTotals, step: Vector
+) -> tuple[ObjectiveTotals, int]:
     """Take a step, halved until the log likelihood does not fall."""
     least = state.likelihood - _LOST * (1 + abs(state.likelihood))
     for halvings in range(_HALVINGS + 1):
@@ -276,7 +278,9 @@ def _climb(likelihood: Likelihood, state: State, step: Vector) -> tuple[State, i
     )
 
 
-def _solve(state: State, diverging: Callable[[Vector], ParameterError]) -> tuple[Vector, Vector]:
+def _solve(
+    state: ObjectiveTotals, diverging: Callable[[Vector], ParameterError]
+) -> tuple[Vector, Vector]:
     """Return Newton's step and the information's inverse."""
     try:
         root = np.linalg.cholesky(state.information)
@@ -291,7 +295,7 @@ def _solve(state: State, diverging: Callable[[Vector], ParameterError]) -> tuple
     return step, inverse
 
 
-def _flat(likelihood: Likelihood, step: Vector, history: Sequence[Step]) -> bool:
+def _flat(likelihood: Likelihood, step: Vector, history: Sequence[NewtonStep]) -> bool:
     """Whether a step looks like one of many towards infinity.
 
     Where no maximum exists, each step is about as long as the one before, while the information

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from securecomp.errors import ParameterError, brief
-from securecomp.statistics.adder import Block, Reals
+from securecomp.statistics.adder import IntegerBlock, RealBlock
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.regression import cross_products, expressions
-from securecomp.statistics.regression.cross_products import Moments, Products
+from securecomp.statistics.regression.cross_products import Products, ProductTotals
 from securecomp.statistics.regression.designs import INTERCEPT, Design
 from securecomp.statistics.regression.families import Family
-from securecomp.statistics.regression.fitting import Part
+from securecomp.statistics.regression.fitting import SitePart
 from securecomp.statistics.schema import MAX_ROWS
 
 STEEPEST = 300.0
@@ -26,7 +26,7 @@ _WIDE = 100  # columns; of more, rows are counted before there are products
 
 
 @dataclass(slots=True)
-class Gathered:
+class GatheredRows:
     """What a fit works with, after the first sum.
 
     Attributes:
@@ -47,14 +47,14 @@ class Gathered:
     design: Design
     names: tuple[str, ...]
     intercept: bool
-    parts: dict[str, Part]
-    moments: Moments
+    parts: dict[str, SitePart]
+    moments: ProductTotals
     offsets: float
     order: list[int]
     moved: float = 0.0
 
     @classmethod
-    def of(cls, ask: Inquiry, family: Family, design: Design) -> "Gathered":
+    def of(cls, ask: Inquiry, family: Family, design: Design) -> "GatheredRows":
         """Read every site's rows, then run the first sum.
 
         Raises:
@@ -98,10 +98,12 @@ class Gathered:
             counts[table.site] = rows.count
             start = 0 if intercept else 1
             own_shift = None if family.name == "linear" else shift
-            parts[table.site] = Part(block[:, start:-1], block[:, -1], weight, own_shift)
+            parts[table.site] = SitePart(block[:, start:-1], block[:, -1], weight, own_shift)
         more = _offsets(family, design, parts)
         if len(order) > _WIDE:
-            rows_ = ask.adder.add(Block(["rows"], MAX_ROWS, {s: [n] for s, n in counts.items()}))
+            rows_ = ask.adder.add(
+                IntegerBlock(["rows"], MAX_ROWS, {s: [n] for s, n in counts.items()})
+            )
             _enough(rows_[0][0], len(order), family)
         sums = {
             site: cross_products.products(block, grids, parts[site].weights, heavy)
@@ -162,7 +164,7 @@ def _enough(rows: int, size: int, family: Family) -> None:
         )
 
 
-def _offsets(family: Family, design: Design, parts: Mapping[str, Part]) -> list[Reals]:
+def _offsets(family: Family, design: Design, parts: Mapping[str, SitePart]) -> list[RealBlock]:
     """Return the sum from which a constant beside the offset is found, or about found."""
     if family.name == "linear" or design.offset is None:
         return []
@@ -177,7 +179,7 @@ def _offsets(family: Family, design: Design, parts: Mapping[str, Part]) -> list[
         }
         bits = max(0, _BITS - math.frexp(largest)[1])
         label += design.offset.text
-        return [Reals([label], MAX_ROWS * heaviest * largest, bits, values)]
+        return [RealBlock([label], MAX_ROWS * heaviest * largest, bits, values)]
     if largest > STEEPEST:
         raise ParameterError(
             f"offset {brief(design.offset.text)}: by its bound, a row's exposure could be "
@@ -192,4 +194,4 @@ def _offsets(family: Family, design: Design, parts: Mapping[str, Part]) -> list[
     bound = MAX_ROWS * heaviest * math.exp(largest)
     # Exposures may all be as small as exp(-largest), and their logarithm counts.
     bits = min(_BITS + math.ceil(largest / math.log(2)), 1000 - math.frexp(bound)[1])
-    return [Reals([label], bound, bits, values)]
+    return [RealBlock([label], bound, bits, values)]

@@ -21,8 +21,8 @@ from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.regression import formulas, separation, whitening
 from securecomp.statistics.regression.designs import Design
 from securecomp.statistics.regression.families import family as family_of
-from securecomp.statistics.regression.fitting import Likelihood, State, Vector, newton
-from securecomp.statistics.regression.gathered_rows import Gathered
+from securecomp.statistics.regression.fitting import Likelihood, ObjectiveTotals, Vector, newton
+from securecomp.statistics.regression.gathered_rows import GatheredRows
 from securecomp.statistics.regression.glm_summary import Found, summary
 from securecomp.statistics.regression.regression_results import Regression
 from securecomp.statistics.regression.whitening import Whitening
@@ -56,7 +56,7 @@ def fit(
         raise ParameterError(f"iterations are at least 1, not {iterations!r}")
     parsed = formulas.parse(formula, ask.schema, bounds)
     design = Design.of(parsed, ask.schema, weights, offset)
-    work = Gathered.of(ask, kind, design)
+    work = GatheredRows.of(ask, kind, design)
     separation.check(work)
     white = whitening.whiten(work.moments, work.names, work.intercept)
     if white.constant or (kind.name == "linear" and not work.moments.response_squared):
@@ -78,7 +78,7 @@ def _closed(white: Whitening) -> Found:
     )
 
 
-def _climbed(work: Gathered, white: Whitening, tolerance: float, iterations: int) -> Found:
+def _climbed(work: GatheredRows, white: Whitening, tolerance: float, iterations: int) -> Found:
     """Fit by Newton's method."""
     m, family, back = work.moments, work.family, white.back()
     if white.constant:
@@ -150,7 +150,7 @@ def _climbed(work: Gathered, white: Whitening, tolerance: float, iterations: int
     )
 
 
-def _deviations(work: Gathered) -> Vector:
+def _deviations(work: GatheredRows) -> Vector:
     """Return each column's root mean square, about its mean with an intercept."""
     m = work.moments
     mean = np.array([float(s / m.weight) for s in m.sums])
@@ -159,7 +159,7 @@ def _deviations(work: Gathered) -> Vector:
     return np.append(np.ones(int(work.intercept)), spread)
 
 
-def _start(work: Gathered, white: Whitening, sums: Likelihood) -> State:
+def _start(work: GatheredRows, white: Whitening, sums: Likelihood) -> ObjectiveTotals:
     """Return where Newton begins: the constant alone, whose totals the first sum has given."""
     family, size = work.family, len(work.order)
     if family.name == "linear":
@@ -170,7 +170,7 @@ def _start(work: Gathered, white: Whitening, sums: Likelihood) -> State:
         at = work.constant * white.level * (bool(work.shift) or near)
         return sums.at(np.zeros(size) if sums.steep(at) else at)
     eta = family.predictor(work.mean)
-    return State(
+    return ObjectiveTotals(
         eta * white.level,
         white.weight * family.likelihood(work.mean, eta),
         white.start - work.mean * white.ones,

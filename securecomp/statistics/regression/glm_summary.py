@@ -7,9 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from securecomp.errors import ParameterError
-from securecomp.statistics.adder import Reals
-from securecomp.statistics.regression.fitting import Likelihood, Part, Step, Vector, newton
-from securecomp.statistics.regression.gathered_rows import STEEPEST, Gathered
+from securecomp.statistics.adder import RealBlock
+from securecomp.statistics.regression.fitting import (
+    Likelihood,
+    NewtonStep,
+    SitePart,
+    Vector,
+    newton,
+)
+from securecomp.statistics.regression.gathered_rows import STEEPEST, GatheredRows
 from securecomp.statistics.regression.regression_results import Regression
 from securecomp.statistics.regression.whitening import Whitening
 
@@ -33,11 +39,11 @@ class Found:
     at: Vector
     covariance: Vector
     likelihood: float
-    history: tuple[Step, ...]
+    history: tuple[NewtonStep, ...]
     sums: Likelihood | None
 
 
-def summary(work: Gathered, white: Whitening, found: Found, confidence: float) -> Regression:
+def summary(work: GatheredRows, white: Whitening, found: Found, confidence: float) -> Regression:
     """Put the result together, after the last sum."""
     m, design, size = work.moments, work.design, len(work.order)
     linear = work.family.name == "linear"
@@ -68,7 +74,7 @@ def summary(work: Gathered, white: Whitening, found: Found, confidence: float) -
     )
 
 
-def _linear(work: Gathered, white: Whitening, found: Found) -> dict[str, float]:
+def _linear(work: GatheredRows, white: Whitening, found: Found) -> dict[str, float]:
     """Return a linear model's figures."""
     m = work.moments
     sums = _last(work, _linear_terms(work, white, found))
@@ -91,7 +97,7 @@ def _linear(work: Gathered, white: Whitening, found: Found) -> dict[str, float]:
     }
 
 
-def _counted(work: Gathered, found: Found) -> dict[str, float]:
+def _counted(work: GatheredRows, found: Found) -> dict[str, float]:
     """Return a logistic or a Poisson model's figures."""
     sums = _last(work, _counted_terms(work, found))
     null = _null(work, sums)
@@ -128,10 +134,10 @@ class _Term:
     label: str
     bound: float
     size: float
-    rows: Callable[[Part], Vector]
+    rows: Callable[[SitePart], Vector]
 
 
-def _linear_terms(work: Gathered, white: Whitening, found: Found) -> dict[str, _Term]:
+def _linear_terms(work: GatheredRows, white: Whitening, found: Found) -> dict[str, _Term]:
     m, weights = work.moments, work.design.weights
     terms: dict[str, _Term] = {}
     if weights is not None:
@@ -166,14 +172,14 @@ def _linear_terms(work: Gathered, white: Whitening, found: Found) -> dict[str, _
     }
 
 
-def _counted_terms(work: Gathered, found: Found) -> dict[str, _Term]:
+def _counted_terms(work: GatheredRows, found: Found) -> dict[str, _Term]:
     family, sums, weight = work.family, found.sums, float(work.moments.weight)
     terms: dict[str, _Term] = {}
     steep = max(sums.reach(found.at), sums.reach(-found.at)) if sums else math.inf
     largest = float(work.design.response.largest)
     if steep <= STEEPEST:
 
-        def pearson(part: Part) -> Vector:
+        def pearson(part: SitePart) -> Vector:
             _, residual, variance = family.terms(part.predictor(found.at), part.y)
             return part.weighted(residual**2 / variance)
 
@@ -200,12 +206,12 @@ def _counted_terms(work: Gathered, found: Found) -> dict[str, _Term]:
     return terms
 
 
-def _last(work: Gathered, terms: Mapping[str, _Term]) -> dict[str, float]:
+def _last(work: GatheredRows, terms: Mapping[str, _Term]) -> dict[str, float]:
     """Run the last sum, if there is something to add."""
     if not terms:
         return {}
     blocks = [
-        Reals(
+        RealBlock(
             [term.label],
             term.bound * (1 + 1e-3),
             min(1000, max(0, math.ceil(_BITS - math.log2(max(term.size, 1e-280))))),
@@ -217,7 +223,7 @@ def _last(work: Gathered, terms: Mapping[str, _Term]) -> dict[str, float]:
     return {name: float(total[0]) for name, total in zip(terms, totals, strict=True)}
 
 
-def _null(work: Gathered, sums: Mapping[str, float]) -> float:
+def _null(work: GatheredRows, sums: Mapping[str, float]) -> float:
     """Return the log likelihood of a constant alone, without the response's own terms."""
     family, m = work.family, work.moments
     if work.extreme:
@@ -228,7 +234,7 @@ def _null(work: Gathered, sums: Mapping[str, float]) -> float:
     if family.name == "poisson":
         return sums["shift"] + total * work.constant - total
     parts = {
-        site: Part(np.ones((len(p.y), 1)), p.y, p.weights, p.offset)
+        site: SitePart(np.ones((len(p.y), 1)), p.y, p.weights, p.offset)
         for site, p in work.parts.items()
     }
     alone = Likelihood(

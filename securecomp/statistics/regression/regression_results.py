@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError
-from securecomp.show.exhibit import Grid, Plot
+from securecomp.show.exhibit import Plot, TextTable
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import check_confidence
 from securecomp.statistics.regression.designs import INTERCEPT, new_rows
 from securecomp.statistics.regression.families import FAMILIES
-from securecomp.statistics.regression.fitting import Step
+from securecomp.statistics.regression.fitting import NewtonStep
 from securecomp.statistics.regression.gathered_rows import STEEPEST
 from securecomp.statistics.results import Run, data_frame
 from securecomp.statistics.site_table import Level
@@ -72,7 +72,7 @@ class Regression(Analysis):
     null_deviance: float
     pearson_chi2: float
     scale: float
-    history: tuple[Step, ...]
+    history: tuple[NewtonStep, ...]
     confidence: float
     weights: str | None
     offset: str | None
@@ -253,7 +253,7 @@ class Regression(Analysis):
         }
         return data_frame(columns, backend)
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the coefficients, ratios, and the fit's figures."""
         letter = "t" if self.family == "linear" else "z"
         percent = f"{100 * self.confidence:g} %"
@@ -266,20 +266,20 @@ class Regression(Analysis):
             (_short(name), _four(b), _four(se), f"{z:.3f}", f"{p:.3f}", *map(_four, ends))
             for name, b, se, z, p, ends in table
         )
-        grids = [Grid("", header, rows)]
+        grids = [TextTable("", header, rows)]
         ratio = FAMILIES[self.family].ratio
         kept = [i for i, name in enumerate(self.names) if name != INTERCEPT]
         if ratio and kept:
             found = self.ratios()
             grids.append(
-                Grid(
+                TextTable(
                     "",
                     ("", ratio, f"{percent} from", "to"),
                     tuple((_short(self.names[i]), *map(_four, found[i])) for i in kept),
                 )
             )
         figures = tuple((name, _figure(value)) for name, value in self._figures().items())
-        return [*grids, Grid("", ("fit", ""), figures)]
+        return [*grids, TextTable("", ("fit", ""), figures)]
 
     def _figures(self) -> dict[str, float | int]:
         figures: dict[str, float | int] = {"rows": self.nobs}

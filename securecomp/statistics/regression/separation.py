@@ -3,10 +3,10 @@
 from typing import Any
 
 from securecomp.errors import ParameterError, brief
-from securecomp.statistics.regression.gathered_rows import Gathered
+from securecomp.statistics.regression.gathered_rows import GatheredRows
 
 
-def check(work: Gathered) -> None:
+def check(work: GatheredRows) -> None:
     """Refuse data that determine no model.
 
     Raises:
@@ -29,7 +29,7 @@ def check(work: Gathered) -> None:
             )
 
 
-def check_response(work: Gathered) -> None:
+def check_response(work: GatheredRows) -> None:
     """Refuse a response that a constant explains, for a model that has one.
 
     Raises:
@@ -46,7 +46,7 @@ def check_response(work: Gathered) -> None:
         raise ParameterError(f"{response} is {value} in every row: there is nothing to explain")
 
 
-def _levels(work: Gathered) -> list[tuple[str, Any, Any]]:
+def _levels(work: GatheredRows) -> list[tuple[str, Any, Any]]:
     """Return groups of rows that coefficients set apart: their name, weight and response."""
     m, found = work.moments, []
     columns = [work.design.columns[i] for i in work.order[int(work.intercept) :]]

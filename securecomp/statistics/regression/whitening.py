@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gmpy2 import mpfr
 
 from securecomp.errors import ParameterError, brief
-from securecomp.statistics.regression.cross_products import Moments
+from securecomp.statistics.regression.cross_products import ProductTotals
 
 _PRECISION = 256  # bits; an exact dependency leaves a pivot of 2^-240, a real one at least _LEAST
 _LEAST = 1e-20
@@ -81,7 +81,7 @@ class Whitening:
             part[:] = (part - self.centre) @ self.transform
 
 
-def whiten(moments: Moments, names: Sequence[str], intercept: bool) -> Whitening:
+def whiten(moments: ProductTotals, names: Sequence[str], intercept: bool) -> Whitening:
     """Compute the transformation, in 256 bits.
 
     Args:

@@ -20,9 +20,9 @@ from securecomp.core.entropy import Entropy
 from securecomp.core.limbs import Limbs
 from securecomp.errors import ParameterError
 from securecomp.privacy import distributed, sensitivity
-from securecomp.privacy.distributed import Plan
+from securecomp.privacy.distributed import NoisePlan
 from securecomp.privacy.guarantee import Guarantee
-from securecomp.privacy.noise_distributions import Change
+from securecomp.privacy.noise_distributions import UnitChange
 from securecomp.privacy.policy import Privacy
 from securecomp.privacy.privacy_amounts import below
 from securecomp.privacy.sensitivity import Bounds
@@ -216,7 +216,7 @@ class Noised:
         rows = Tally(s.groups, (column,))
         return rows, Centred(PowerSum(column, 1, s.groups), rows, middle)
 
-    def _change(self, measure: Measure, schema: Schema) -> Change:
+    def _change(self, measure: Measure, schema: Schema) -> UnitChange:
         """Return what one unit changes in a measure's cells."""
         size = len(measure.labels(schema))
         near = self._privacy.neighbours
@@ -224,7 +224,7 @@ class Noised:
         one = size == 1 or (near.records == 1 and near.relation == "add/remove")
         if isinstance(measure, Tally | Bins):
             found = sensitivity.count(near) if size == 1 else sensitivity.histogram(near)
-            return Change(size, math.ceil(found.l1), found.l2, one)
+            return UnitChange(size, math.ceil(found.l1), found.l2, one)
         if isinstance(measure, Centred):
             low, high = self._clipping.integers(measure.sums.column, schema)
             low, high = low - measure.middle, high - measure.middle
@@ -238,15 +238,15 @@ class Noised:
         bounds = Bounds(low, high)
         within = sensitivity.total(bounds, near)  # all rows in one cell, before and after
         if size == 1 or near.relation == "add/remove":
-            return Change(size, math.ceil(within.l1), within.l2, one)
+            return UnitChange(size, math.ceil(within.l1), within.l2, one)
         largest = near.records * bounds.magnitude
         l2 = max(within.l2, math.nextafter(math.sqrt(2) * float(largest), math.inf))
-        return Change(size, math.ceil(max(within.l1, 2 * largest)), l2, one)
+        return UnitChange(size, math.ceil(max(within.l1, 2 * largest)), l2, one)
 
     def _measured(
         self,
         s: Statistic,
-        plan: Plan,
+        plan: NoisePlan,
         places: Sequence[int],
         schema: Schema,
         rows: Sequence[Row],
@@ -315,7 +315,7 @@ class Noised:
 class _Added:
     """The noise of a plan, by measure."""
 
-    def __init__(self, plan: Plan, measures: Sequence[Measure]) -> None:
+    def __init__(self, plan: NoisePlan, measures: Sequence[Measure]) -> None:
         self._plan = plan
         self._places = {measure: i for i, measure in enumerate(measures)}
 

@@ -22,15 +22,15 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import RangeError
-from securecomp.statistics.adder import Block, Reals
+from securecomp.statistics.adder import IntegerBlock, RealBlock
 from securecomp.statistics.analysis import small_counts
 from securecomp.statistics.distributions import check_confidence, chi_square_pvalue
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import cell_names
 from securecomp.statistics.regression.covariates import Covariates, total
 from securecomp.statistics.schema import MAX_ROWS
-from securecomp.statistics.survival.cox_result import Baseline, ChiSquare, Cox, Step
-from securecomp.statistics.survival.follow_up import Rows, TimeGrid, distinct, integers
+from securecomp.statistics.survival.cox_result import Baseline, CoefficientTest, Cox, CoxStep
+from securecomp.statistics.survival.follow_up import SurvivalRows, TimeGrid, distinct, integers
 
 Floats = npt.NDArray[np.float64]
 MAX_STEPS = 15
@@ -91,7 +91,7 @@ class _Fit:
     llnull: float
     score: float
     at_risk: Floats
-    history: tuple[Step, ...]
+    history: tuple[CoxStep, ...]
 
 
 class _Model:
@@ -132,7 +132,7 @@ class _Model:
         bits = 52 + math.ceil(most / math.log(2))
         parts = {site: self._risk(rows, g) for site, rows in self.sites.items()}
         bound = MAX_ROWS * math.exp(most) * max(1.0, float(self.reach.max())) * (1 + 1e-9)
-        (sums,) = self.ask.adder.add(Reals(self.labels, bound, bits, parts))
+        (sums,) = self.ask.adder.add(RealBlock(self.labels, bound, bits, parts))
         s0, s1 = sums[: len(self.events.d)], sums[len(self.events.d) :]
         value = float(self.events.total @ g) - math.fsum(self.events.d * np.log(s0))
         return value, s0, s1.reshape(len(g), -1).T
@@ -161,7 +161,7 @@ class _Model:
             parts[site] = np.array([second[i, j] for i, j in self.pairs])
         most = math.exp(self.predictor(g)) * float(until.max()) * float(self.reach.max()) ** 2
         bound = MAX_ROWS * most * (1 + 1e-9)
-        (sums,) = self.ask.adder.add(Reals(self.folded, bound, 64, parts))
+        (sums,) = self.ask.adder.add(RealBlock(self.folded, bound, 64, parts))
         second = np.zeros((len(g), len(g)))
         for (i, j), value in zip(self.pairs, sums, strict=True):
             second[i, j] = second[j, i] = value
@@ -208,7 +208,7 @@ def cox(
     fit = _newton(model)
     df = len(fit.g)
     tests = (2 * (fit.llf - fit.llnull), fit.score, float(fit.g @ fit.information @ fit.g))
-    ratio, score, wald = (ChiSquare(max(0.0, t), df, chi_square_pvalue(t, df)) for t in tests)
+    ratio, score, wald = (CoefficientTest(max(0.0, t), df, chi_square_pvalue(t, df)) for t in tests)
     names = [*map(str, ask.schema.levels(strata))] if strata is not None else [""]
     baselines = {}
     for s, name in enumerate(names):
@@ -246,7 +246,7 @@ def _first_sum(
     grid: TimeGrid,
     covariates: Covariates,
     layers: Sequence[str],
-    sites: Mapping[str, Rows],
+    sites: Mapping[str, SurvivalRows],
     values: Mapping[str, Sequence[npt.NDArray[np.int64]]],
 ) -> tuple[_Events, int, int]:
     """Add up events at each time of each stratum, and covariates over events."""
@@ -258,10 +258,10 @@ def _first_sum(
         for j, column in enumerate(values[site]):
             sums[j][site] = [total(column[found.keep], found.event)]
     labels = [f"events at {t} {layer}".strip() for layer in layers for t in grid.names()]
-    blocks = [Block([*labels, "rows", grid.rounded_label], MAX_ROWS, parts)]
+    blocks = [IntegerBlock([*labels, "rows", grid.rounded_label], MAX_ROWS, parts)]
     for term, part in zip(covariates.terms, sums, strict=True):
         what = "sum of" if term.level is None else "number of"
-        blocks.append(Block([f"{what} {term.name} over events"], term.sum_bound, part))
+        blocks.append(IntegerBlock([f"{what} {term.name} over events"], term.sum_bound, part))
     totals, *over = ask.adder.add(*blocks)
     d = np.array(totals[:-2], np.int64).reshape(len(layers), grid.size)
     number = int(d.sum())
@@ -304,7 +304,7 @@ def _refuse_without_events(covariates: Covariates, sums: Sequence[int], events: 
         )
 
 
-def _at_risk(rows: Rows, u: Floats, events: _Events) -> _Site:
+def _at_risk(rows: SurvivalRows, u: Floats, events: _Events) -> _Site:
     """Keep the rows that are at risk at some event of their stratum, with the last such event."""
     last = np.full(len(rows.index), -1, np.int64)
     for s in np.unique(events.layer).tolist():
@@ -319,7 +319,7 @@ def _newton(model: _Model) -> _Fit:
     """Climb from 0 until a step is far below the standard errors."""
     g = np.zeros(len(model.names))
     value, s0, s1 = model.likelihood(g)
-    llnull, at_risk, score, history, halved = value, s0, 0.0, list[Step](), 0
+    llnull, at_risk, score, history, halved = value, s0, 0.0, list[CoxStep](), 0
     for number in range(MAX_STEPS + 1):
         gradient, information, second = model.derivatives(g, s0, s1)
         if number == 0:
@@ -331,7 +331,7 @@ def _newton(model: _Model) -> _Fit:
         move = np.linalg.solve(information, gradient).astype(np.float64)
         gain = float(gradient @ move)
         score = gain if number == 0 else score
-        history.append(Step(value, math.sqrt(max(gain, 0.0)), halved))
+        history.append(CoxStep(value, math.sqrt(max(gain, 0.0)), halved))
         if gain <= _SHIFT**2:
             return _Fit(g, value, information, s0, llnull, score, at_risk, tuple(history))
         if number < MAX_STEPS:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError
-from securecomp.show.exhibit import Grid, Plot
+from securecomp.show.exhibit import Plot, TextTable
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import check_confidence, half_width, normal_pvalue
 from securecomp.statistics.regression.covariates import Covariates
@@ -20,7 +20,7 @@ from securecomp.statistics.survival.follow_up import TimeGrid
 Floats = npt.NDArray[np.float64]
 
 
-class ChiSquare(NamedTuple):
+class CoefficientTest(NamedTuple):
     """A test that all coefficients are 0."""
 
     statistic: float
@@ -28,7 +28,7 @@ class ChiSquare(NamedTuple):
     pvalue: float
 
 
-class Step(NamedTuple):
+class CoxStep(NamedTuple):
     """One step of the fit: log likelihood, how far the next goes in standard errors, halvings."""
 
     llf: float
@@ -94,14 +94,14 @@ class Cox(Analysis):
     confidence: float
     llf: float
     llnull: float
-    likelihood_ratio: ChiSquare
-    score: ChiSquare
-    wald: ChiSquare
+    likelihood_ratio: CoefficientTest
+    score: CoefficientTest
+    wald: CoefficientTest
     rows: int
     events: int
     centre: Floats
     baselines: dict[str, Baseline]
-    history: tuple[Step, ...]
+    history: tuple[CoxStep, ...]
     smallest: tuple[str, ...]
     rounded: int
     grid: TimeGrid
@@ -200,7 +200,7 @@ class Cox(Analysis):
             for j, name in enumerate(self.names)
         ]
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return coefficients, tests and the fit's steps."""
         lines = [
             (
@@ -220,9 +220,11 @@ class Cox(Analysis):
             for i, s in enumerate(self.history)
         ]
         return [
-            Grid(f"{self.rows:,} rows, {self.events:,} events", head, tuple(lines)),
-            Grid("all coefficients are 0", ("test", "chi-square", "df", "p value"), tuple(tests)),
-            Grid("", ("step", "log likelihood", "next, in se", "halved"), tuple(steps)),
+            TextTable(f"{self.rows:,} rows, {self.events:,} events", head, tuple(lines)),
+            TextTable(
+                "all coefficients are 0", ("test", "chi-square", "df", "p value"), tuple(tests)
+            ),
+            TextTable("", ("step", "log likelihood", "next, in se", "halved"), tuple(steps)),
         ]
 
     def facts(self) -> dict[str, Any]:

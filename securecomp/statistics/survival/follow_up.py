@@ -28,7 +28,7 @@ DEFAULT_BOUND = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SurvivalRows:
     """One site's rows that have all values. They do not leave the site.
 
     Attributes:
@@ -115,7 +115,7 @@ class TimeGrid:
         groups: tuple[str, ...],
         numeric: tuple[str, ...] = (),
         categorical: tuple[str, ...] = (),
-    ) -> Rows:
+    ) -> SurvivalRows:
         """Read one site's follow-up.
 
         Args:
@@ -152,7 +152,7 @@ class TimeGrid:
         index = np.searchsorted(self.times, spans, "left")
         inside = index < self.size
         off = inside & (self.times[np.minimum(index, self.size - 1)] != spans)
-        return Rows(keep, index, ones & inside, codes[keep], cells, int(off.sum()))
+        return SurvivalRows(keep, index, ones & inside, codes[keep], cells, int(off.sum()))
 
     def remarks(self, rounded: int) -> list[str]:
         """Return what a reader must know of the grid."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from securecomp.errors import ParameterError, RangeError
-from securecomp.show.exhibit import Grid, Plot
-from securecomp.statistics.adder import Block
+from securecomp.show.exhibit import Plot, TextTable
+from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import check_confidence, half_width
 from securecomp.statistics.inquiry import Inquiry
@@ -72,7 +72,7 @@ class KaplanMeier(Analysis):
         by = f", by {self.by}" if self.by is not None else ""
         return f"Kaplan-Meier survival of {self.time} until {self.event}{by}"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return medians of all groups, and each group's life table."""
         percent = f"{show(100 * next(iter(self.curves.values())).confidence)}%"
         head = (self.by or "", "rows", "events", "median", f"{percent} from", "to")
@@ -84,7 +84,7 @@ class KaplanMeier(Analysis):
             for c in self.curves.values()
         ]
         header = (self.time, "at risk", "events", "censored", "survival", "se", "from", "to")
-        tables = [Grid(f"median {self.time}", head, tuple(medians))]
+        tables = [TextTable(f"median {self.time}", head, tuple(medians))]
         for c in self.curves.values():
             places = np.flatnonzero(c.events).tolist()
             name = "" if c.group is None else f"{self.by}={c.group}: "
@@ -95,7 +95,7 @@ class KaplanMeier(Analysis):
                     places[round(i * (len(places) - 1) / (_PRINTED - 1))] for i in range(_PRINTED)
                 ]
             lines = [_line(c, k) for k in places]
-            tables += [Grid(title, header, tuple(lines))] if lines else []
+            tables += [TextTable(title, header, tuple(lines))] if lines else []
         return tables
 
     def records(self) -> list[dict[str, Any]]:
@@ -197,7 +197,7 @@ def kaplan_meier(
     labels = [f"events at {t} {c}".strip() for c in cells for t in grid.names()]
     ends = [*(f"censored at {t}" for t in grid.names()), f"rows beyond {grid.names()[-1]}"]
     labels += [f"{e} {c}".strip() for c in cells for e in ends]
-    (totals,) = ask.adder.add(Block([*labels, grid.rounded_label], MAX_ROWS, parts))
+    (totals,) = ask.adder.add(IntegerBlock([*labels, grid.rounded_label], MAX_ROWS, parts))
     cut = len(cells) * grid.size
     events = np.array(totals[:cut], np.int64).reshape(len(cells), grid.size)
     ended = np.array(totals[cut:-1], np.int64).reshape(len(cells), grid.size + 1)

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError, RangeError
-from securecomp.show.exhibit import Grid
-from securecomp.statistics.adder import Block, Reals
+from securecomp.show.exhibit import TextTable
+from securecomp.statistics.adder import IntegerBlock, RealBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import chi_square_pvalue
 from securecomp.statistics.inquiry import Inquiry
@@ -25,7 +25,7 @@ from securecomp.statistics.measures import cell_names
 from securecomp.statistics.results import Run, show
 from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.site_table import Level
-from securecomp.statistics.survival.follow_up import Rows, TimeGrid, distinct, integers
+from securecomp.statistics.survival.follow_up import SurvivalRows, TimeGrid, distinct, integers
 
 Weighting = Literal["logrank", "wilcoxon", "tarone-ware", "fleming-harrington"]
 _NAMES = {
@@ -92,7 +92,7 @@ class LogRank(Analysis):
         strata = f", stratified by {self.strata}" if self.strata is not None else ""
         return f"{name} test of {self.time} until {self.event} by {self.by}{strata}"
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[TextTable]:
         """Return the groups and the test."""
         weighted = self.weighting != "logrank"
         head = ("weighted observed", "weighted expected") if weighted else ("expected",)
@@ -104,8 +104,8 @@ class LogRank(Analysis):
             lines.append((str(group), show(n), show(d), *(show(float(v)) for v in sums)))
         test = (f"{self.statistic:.4f}", str(self.df), f"{self.pvalue:.4g}")
         return [
-            Grid("", (self.by, "rows", "events", *head), tuple(lines)),
-            Grid("", ("chi-square", "df", "p value"), (test,)),
+            TextTable("", (self.by, "rows", "events", *head), tuple(lines)),
+            TextTable("", ("chi-square", "df", "p value"), (test,)),
         ]
 
     def facts(self) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def logrank(
         risk[site] = integers(later[layer, :, place])
     names = [f"{by}={level}" for level in groups]
     (totals,) = ask.adder.add(
-        Block([f"rows at risk {c} {n}" for c in cells for n in names], MAX_ROWS, risk)
+        IntegerBlock([f"rows at risk {c} {n}" for c in cells for n in names], MAX_ROWS, risk)
     )
     at_risk = np.array(totals, np.float64).reshape(len(cells), len(groups))
     n = at_risk.sum(axis=1)
@@ -189,7 +189,7 @@ def logrank(
             by_group = found.tally(shape[2], found.event).reshape(shape)[layer, :, place]
             parts[site] = (w / scale) @ by_group
         labels = [f"weighted events {name}" for name in names]
-        (weighted,) = ask.adder.add(Reals(labels, float(MAX_ROWS), _BITS, parts))
+        (weighted,) = ask.adder.add(RealBlock(labels, float(MAX_ROWS), _BITS, parts))
         observed = weighted * scale
     share = at_risk / n[:, None]
     expected = (w * d) @ share
@@ -236,7 +236,7 @@ def _check(weighting: str, powers: tuple[float, float]) -> None:
 def _first_sum(
     ask: Inquiry,
     grid: TimeGrid,
-    sites: dict[str, Rows],
+    sites: dict[str, SurvivalRows],
     shape: tuple[int, int, int],
     layers: Sequence[str],
     by: tuple[str, Sequence[Level]],
@@ -254,7 +254,7 @@ def _first_sum(
         ]
     labels = [f"events at {t} {layer}".strip() for layer in layers for t in grid.names()]
     labels += [f"{what} {by[0]}={level}" for what in ("rows", "events") for level in by[1]]
-    (totals,) = ask.adder.add(Block([*labels, grid.rounded_label], MAX_ROWS, parts))
+    (totals,) = ask.adder.add(IntegerBlock([*labels, grid.rounded_label], MAX_ROWS, parts))
     cut, many = len(layers) * grid.size, shape[1]
     events = np.array(totals[:cut], np.int64).reshape(len(layers), grid.size)
     return events, totals[cut : cut + many], totals[cut + many : -1], totals[-1]
