@@ -22,7 +22,7 @@ from securecomp.federated.config import Strategy, TrainingTerms, digest
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.matrices import Arrays, Ranges
 from securecomp.federated.plaintext_sum import PlaintextSum
-from securecomp.federated.round_sum import RoundSum, fewest
+from securecomp.federated.round_sum import RoundSum
 from securecomp.federated.scaling import Kind, Scaling
 from securecomp.federated.trainer import Absent, Model, Progress, Trainer
 from securecomp.federated.training_data import TrainingData
@@ -143,7 +143,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         read = self._read(data, formula, privacy)
         for name, site in read.sites.items():
             terms.check_rows(name, len(site.features), noised=privacy is not None)
-        terms.fewest(len(read.sites), fewest(protocol))
+        terms.fewest(len(read.sites), protocol.fewest)
         kind = self.scaling or ("moments" if privacy is None else "bounds")
         loss = self._loss(read.outputs)
         agreed = digest(terms, loss, _facts(read, kind, privacy, protocol))
@@ -156,7 +156,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         if state is None:
             state = checkpoints.begin(size, columns, self.entropy)
             if privacy is None:
-                first = RoundSum(protocol, carrier, tuple(read.sites), fewest(protocol), 0, {})
+                first = RoundSum(protocol, carrier, tuple(read.sites), protocol.fewest, 0, {})
             state = scaling.agree(state, kind, read, first, terms.max_rows)
         scale = Scaling.of(state, read)
         trainer = Trainer(
@@ -219,7 +219,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         if protocol is None:
             return privacy, Sharing()
         if not isinstance(protocol, str):
-            if not hasattr(protocol, "run"):
+            if not isinstance(protocol, sums.SumProtocol):
                 raise ParameterError(f"protocol is a name or a SumProtocol, not {protocol!r}")
             return privacy, protocol
         return privacy, PlaintextSum() if protocol == "clear" else sums.protocol(protocol)

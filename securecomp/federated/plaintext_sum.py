@@ -5,9 +5,10 @@ import numpy as np
 from securecomp.errors import ParameterError, RangeError
 from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
 from securecomp.protocol.session import Layout
+from securecomp.protocol.sum_protocols import SumProtocol
 
 
-class PlaintextSum:
+class PlaintextSum(SumProtocol):
     """Vectors cross as they are: what federated learning without secure sums is."""
 
     name = "clear"

@@ -8,8 +8,7 @@ from securecomp.errors import ParameterError, ThresholdError
 from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol.carrier import Carrier, Inputs, Vector
 from securecomp.protocol.session import Layout
-from securecomp.secagg.masked_sum import STEPS, Masking
-from securecomp.secagg.parameters import SMALLEST_COHORT
+from securecomp.secagg.masked_sum import STEPS
 from securecomp.statistics.adder import Adder, IntegerBlock, RealBlock
 
 START = "start"
@@ -18,7 +17,7 @@ Gone = Mapping[str, Collection[str]]
 """A step ("start", or one of masking's) to the sites that answer no more from it on."""
 
 
-class WithDropouts:
+class WithDropouts(sums.SumProtocol):
     """A sum protocol of which some contributors vanish in the middle.
 
     Masking goes on without them. The other protocols need everybody who began: they stop, and
@@ -55,19 +54,10 @@ class WithDropouts:
         Raises:
             ThresholdError: Too few are left.
         """
-        if isinstance(self._protocol, Masking):
-            found = self._protocol.aggregate(carrier, layout, contributors, receivers, self._gone)
-            self.survivors = found.survivors
-            return found.values
-        vanished = {name for names in self._gone.values() for name in names} & set(contributors)
-        if vanished:
-            raise ThresholdError(
-                len(contributors),
-                len(contributors) - len(vanished),
-                f"{min(vanished)} vanished in the middle of a sum, and {self.name} needs all",
-            )
-        self.survivors = tuple(contributors)
-        return self._protocol.run(carrier, layout, contributors, receivers)
+        total, self.survivors = self._protocol.run_without(
+            carrier, layout, contributors, receivers, self._gone
+        )
+        return total
 
 
 @dataclass(slots=True)
@@ -120,9 +110,7 @@ class RoundSum:
             raise ThresholdError(
                 self.least, contributors, "fewer sites are left than a sum must have"
             )
-        if isinstance(self.protocol, Masking):
-            return self.protocol.requiring(self.least, contributors, self.colluding)
-        return self.protocol
+        return self.protocol.requiring(self.least, contributors, self.colluding)
 
     def add(
         self, names: Sequence[str], blocks: Sequence[IntegerBlock | RealBlock], gone: Gone
@@ -143,8 +131,3 @@ class RoundSum:
         totals = adder.add(*blocks, receivers=self.sites)
         self.opened.update(adder.opened)
         return totals, surviving.survivors
-
-
-def fewest(protocol: sums.SumProtocol) -> int:
-    """Return how many contributors a protocol needs to hide one among the others."""
-    return SMALLEST_COHORT if isinstance(protocol, Masking) else 2

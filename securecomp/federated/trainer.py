@@ -35,7 +35,7 @@ from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.payment import Payment
 from securecomp.federated.plaintext_sum import PlaintextSum
 from securecomp.federated.protection import Protection
-from securecomp.federated.round_sum import START, Gone, RoundSum, fewest
+from securecomp.federated.round_sum import START, Gone, RoundSum
 from securecomp.privacy.policy import Privacy
 from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol.carrier import Carrier
@@ -138,7 +138,7 @@ class Trainer:
         size = model.shape[0] * model.shape[1]
         self.state = state
         self._resumed = resumed
-        least = self.terms.fewest(len(self.sites), fewest(protocol))
+        least = self.terms.fewest(len(self.sites), protocol.fewest)
         self.protection: Protection | None = None
         if privacy is not None:
             self.protection = Protection.of(privacy, terms, self.sites, self.state.seed, size)

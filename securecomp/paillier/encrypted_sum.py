@@ -1,20 +1,18 @@
 """The encrypted aggregator, as a `SumProtocol`."""
 
-from typing import ClassVar
-
 from securecomp.errors import ThresholdError
 from securecomp.paillier import roles
 from securecomp.paillier.keys import PrivateKey
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
 from securecomp.protocol.session import Layout, Session
+from securecomp.protocol.sum_protocols import SumProtocol
 
 
-class Paillier:
+class Paillier(SumProtocol):
     """Encryption under one public key: an aggregator adds, a key holder decrypts the total."""
 
     name = "paillier"
-    OPTIONS: ClassVar[tuple[str, ...]] = ()
     servers = 2
     aggregator = "aggregator"
     key_holder = "key holder"

@@ -4,10 +4,12 @@ A `SumProtocol` takes one vector of signed integers a contributor and returns ex
 Statistics know this interface and no protocol. `protocol` finds one by name.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
-from securecomp.errors import ParameterError
+from securecomp.errors import ParameterError, ThresholdError
 from securecomp.protocol.carrier import Carrier, Inputs, Vector
 from securecomp.protocol.session import Layout
 
@@ -24,15 +26,27 @@ A class names in `OPTIONS` the keyword arguments with which `protocol` may make 
 PROTOCOLS = tuple(_HOMES)
 
 
-class SumProtocol(Protocol):
-    """A way to add vectors that nobody may see."""
+class SumProtocol(ABC):
+    """A way to add vectors that nobody may see, and what it can do.
+
+    Attributes:
+        name: What people call it.
+        OPTIONS: Names of the keyword arguments with which `protocol` may make it.
+        fewest: How many contributors it needs to hide one among the others.
+        computes_on_shares: Whether its servers may compute on shares too, say a median.
+    """
 
     name: str
+    OPTIONS: ClassVar[tuple[str, ...]] = ()
+    fewest: int = 2
+    computes_on_shares: bool = False
 
     @property
+    @abstractmethod
     def limit(self) -> int:
         """The largest absolute total that comes out exactly."""
 
+    @abstractmethod
     def run(
         self,
         carrier: Carrier,
@@ -42,8 +56,51 @@ class SumProtocol(Protocol):
     ) -> Vector:
         """Run all roles and return the total, shape (layout.length,)."""
 
+    @abstractmethod
     def learned(self) -> dict[str, str]:
         """Say what each kind of party learns, and under which assumption."""
+
+    def requiring(self, minimum: int, contributors: int, colluding: int = 0) -> "SumProtocol":
+        """Return the same protocol, by which no sum of fewer survivors is opened.
+
+        A protocol that needs every contributor is this already.
+
+        Args:
+            minimum: Fewest survivors.
+            contributors: How many contributors there will be.
+            colluding: How many of them may put together what they know.
+        """
+        del minimum, contributors, colluding
+        return self
+
+    def run_without(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: Inputs,
+        receivers: tuple[str, ...] | None,
+        gone: Mapping[str, Collection[str]],
+    ) -> tuple[Vector, tuple[str, ...]]:
+        """Run with contributors that vanish; return the total, and whose vectors are in it.
+
+        Args:
+            carrier: Brings messages.
+            layout: What is summed.
+            contributors: Each one's name, and how it reads its vector.
+            receivers: Who gets the total; by default every contributor.
+            gone: Step of the protocol to the contributors that answer no more from it on.
+
+        Raises:
+            ThresholdError: Somebody vanished, and the protocol needs everybody.
+        """
+        vanished = {name for names in gone.values() for name in names} & set(contributors)
+        if vanished:
+            raise ThresholdError(
+                len(contributors),
+                len(contributors) - len(vanished),
+                f"{min(vanished)} vanished in the middle of a sum, and {self.name} needs all",
+            )
+        return self.run(carrier, layout, contributors, receivers), tuple(contributors)
 
 
 def protocol(name: str, **options: Any) -> SumProtocol:

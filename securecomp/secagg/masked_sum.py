@@ -8,6 +8,7 @@ from securecomp.errors import ParameterError, ThresholdError
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
 from securecomp.protocol.session import Layout, Session
+from securecomp.protocol.sum_protocols import SumProtocol
 from securecomp.secagg import masking
 from securecomp.secagg.client import Client
 from securecomp.secagg.parameters import PROTOCOL, SMALLEST_COHORT, Parameters, Security
@@ -18,11 +19,12 @@ STEPS = ("advertise", "share", "mask", "consent", "unmask")
 """What a client does in a sum, in order; to consent is for active security."""
 
 
-class Masking:
+class Masking(SumProtocol):
     """Secure aggregation: one server, which learns only the sum, and sites that may drop out."""
 
     name = "masking"
     OPTIONS: ClassVar[tuple[str, ...]] = ("security",)
+    fewest = SMALLEST_COHORT
     servers = 1
     server = "server"
 
@@ -40,18 +42,19 @@ class Masking:
         self.security: Security = security
         self.minimum = minimum
 
-    def requiring(self, minimum: int, clients: int, colluding: int = 0) -> "Masking":
+    def requiring(self, minimum: int, contributors: int, colluding: int = 0) -> "Masking":
         """Return the same protocol, whose sums of fewer survivors no client helps to reveal.
 
         Args:
             minimum: Fewest survivors.
-            clients: How many clients there will be.
+            contributors: How many clients there will be.
             colluding: How many of them may put together what they know, with the server.
 
         Raises:
             ThresholdError: There are not so many clients.
             ParameterError: So many colluding clients have the others' secrets.
         """
+        clients = contributors
         if minimum > clients or clients < SMALLEST_COHORT:
             least = max(minimum, SMALLEST_COHORT)
             raise ThresholdError(least, clients, "masking: too few clients for a sum")
@@ -111,6 +114,18 @@ class Masking:
             RangeError: A value is beyond the layout's bound, or the bound too large.
         """
         return self.aggregate(carrier, layout, contributors, receivers).values
+
+    def run_without(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: Inputs,
+        receivers: tuple[str, ...] | None,
+        gone: Mapping[str, Collection[str]],
+    ) -> tuple[Vector, tuple[str, ...]]:
+        """Run with clients that vanish; as `aggregate`."""
+        found = self.aggregate(carrier, layout, contributors, receivers, gone)
+        return found.values, found.survivors
 
     def aggregate(
         self,

@@ -7,10 +7,11 @@ from securecomp.errors import ParameterError
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
 from securecomp.protocol.session import Layout, Session
+from securecomp.protocol.sum_protocols import SumProtocol
 from securecomp.sharing.private_sum import PROTOCOL, Contributor, Receiver, Server
 
 
-class Sharing:
+class Sharing(SumProtocol):
     """Additive secret sharing among computing servers."""
 
     name = "sharing"
@@ -36,6 +37,7 @@ class Sharing:
         if servers != "all" and not 2 <= servers <= 1000:
             raise ParameterError(f"servers must be from 2 to 1000, not {servers}")
         self.servers = servers
+        self.computes_on_shares = servers != "all"
 
     def session(
         self,

@@ -112,3 +112,17 @@ class Inquiry:
             sums=self.adder.count,
             opened=tuple(self.adder.opened),
         )
+
+
+class Asks(Protocol):
+    """Anything that can begin an inquiry: a study. Every analysis is a function of one.
+
+    `Study` has these functions as its methods, so that each has one signature and one docstring.
+    """
+
+    @property
+    def protocol(self) -> sums.SumProtocol:
+        """Who adds, and how."""
+
+    def inquiry(self) -> Inquiry:
+        """Begin a question."""

@@ -13,24 +13,36 @@ from securecomp.privacy.policy import Privacy
 from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol import wire
 from securecomp.protocol.local_carrier import LocalCarrier
-from securecomp.statistics.analyses import Analyses
 from securecomp.statistics.codebook.agreed_codebook import Codebook, CodebookWarning, Signature
 from securecomp.statistics.codebook.findings import find
+from securecomp.statistics.comparisons import (
+    anova,
+    contingency,
+    correlation,
+    distinct,
+    risks,
+    roc,
+    stratified,
+    t_tests,
+)
 from securecomp.statistics.disclosure import release
 from securecomp.statistics.disclosure.suppression import DEFAULT_MINIMUM, Rule
 from securecomp.statistics.disclosure.table_cells import needed
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Missing
+from securecomp.statistics.ranks import quantiles, scoring, winner
+from securecomp.statistics.regression import glm
 from securecomp.statistics.results import Result
 from securecomp.statistics.schema import MAX_ROWS, Column, Schema
 from securecomp.statistics.site_table import Table
 from securecomp.statistics.summaries import definitions
 from securecomp.statistics.summaries.definitions import Pool, Statistic
+from securecomp.statistics.survival import cox, kaplan_meier, log_rank
 
 _ROUNDING = 1e-12  # of the terms' size: what adding floats may lose
 
 
-class Study(Analyses):
+class Study:
     """Sites that compute together, simulated in this process.
 
     Every site's rows are read by that site's role alone; what the roles exchange are the sealed
@@ -41,6 +53,30 @@ class Study(Analyses):
         >>> study = Study({"north": north, "south": south, "west": west})  # doctest: +SKIP
         >>> study.mean("los", by="ward")  # doctest: +SKIP
     """
+
+    # Each analysis is a function of a study, in the module that knows it.
+    covariance = correlation.covariance
+    standardisation = correlation.standardisation
+    t_test = t_tests.t_test
+    chi_square = contingency.chi_square
+    fisher = contingency.fisher
+    odds_ratio = risks.odds_ratio
+    relative_risk = risks.relative_risk
+    risk_difference = risks.risk_difference
+    mantel_haenszel = stratified.mantel_haenszel
+    roc_auc = roc.roc_auc
+    logrank = log_rank.logrank
+    median = quantiles.median
+    extremes = quantiles.extremes
+    scores = scoring.scores
+    anova = anova.anova
+    correlation = correlation.correlation
+    cox = cox.cox
+    distinct = distinct.distinct
+    glm = glm.glm
+    kaplan_meier = kaplan_meier.kaplan_meier
+    quantiles = quantiles.quantiles
+    winner = winner.winner
 
     def __init__(
         self,
@@ -133,7 +169,7 @@ class Study(Analyses):
                 raise ParameterError(
                     f"privacy: there is no column {name!r} at any site; correct its name (--clip)"
                 )
-        if not isinstance(protocol, str) and not hasattr(protocol, "run"):
+        if not isinstance(protocol, str | sums.SumProtocol):
             raise ParameterError(f"protocol is a name or a SumProtocol, not {protocol!r}")
         self.protocol = (
             sums.protocol(protocol, servers=servers) if isinstance(protocol, str) else protocol

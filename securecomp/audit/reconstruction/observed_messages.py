@@ -122,16 +122,25 @@ def _opened(
     return identity_.open_sealed(identity, session, session.agreement, data, session.servers[0])
 
 
-class _Watched:
+class _Watched(SumProtocol):
     """A protocol that keeps its session, and what its first server gets."""
 
     session: Session
     identity: Identity
 
     def __init__(self, inner: Masking | Sharing) -> None:
-        self.name, self.limit, self.learned = inner.name, inner.limit, inner.learned
+        self.name = inner.name
         self.messages: list[bytes] = []
         self._inner = inner
+
+    @property
+    def limit(self) -> int:
+        """The largest absolute total that comes out exactly."""
+        return self._inner.limit
+
+    def learned(self) -> dict[str, str]:
+        """Say what each kind of party learns, and under which assumption."""
+        return self._inner.learned()
 
     def run(
         self,

@@ -16,7 +16,7 @@ from securecomp.show.exhibit import TextTable
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.comparisons.t_tests import Sample
 from securecomp.statistics.distributions import f_pvalue, number, root, show_p
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks
 from securecomp.statistics.moments import Moments, chosen_levels, group_moments, two_columns
 from securecomp.statistics.results import Backend, Run, data_frame, show
 from securecomp.statistics.site_table import Level
@@ -138,14 +138,28 @@ class Anova(Analysis):
 
 
 def anova(
-    ask: Inquiry,
+    study: Asks,
     column: str,
     by: str,
     *,
     groups: Sequence[Level] | None = None,
     equal_variance: bool = True,
 ) -> Anova:
-    """Compare means; by one sum of rows, sums and sums of squares. See `Study.anova`."""
+    """Compare the means of groups: one-way analysis of variance.
+
+    Opened: of each group the number of rows, their sum and sum of squares.
+
+    Args:
+        column: What is compared.
+        by: Categorical column of the groups.
+        groups: Some of its levels; by default all that are agreed.
+        equal_variance: False for Welch's test.
+
+    Raises:
+        ThresholdError: A group has no row (Welch: fewer than 2); it is named.
+        RangeError: Nothing varies within the groups.
+    """
+    ask = study.inquiry()
     two_columns(column, by, "anova")
     chosen = chosen_levels(ask, by, groups, "anova")
     if len(chosen) < 2:

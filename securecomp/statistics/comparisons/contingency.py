@@ -24,7 +24,7 @@ from securecomp.statistics.distributions import (
     root,
     show_p,
 )
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import Tally
 from securecomp.statistics.moments import two_columns
 from securecomp.statistics.results import Backend, Run, data_frame, show
@@ -199,8 +199,20 @@ class Fisher(Analysis):
         }
 
 
-def chi_square(ask: Inquiry, row: str, col: str, *, correction: bool = True) -> ChiSquare:
-    """Test independence; by one sum of the cells' counts. See `Study.chi_square`."""
+def chi_square(study: Asks, row: str, col: str, *, correction: bool = True) -> ChiSquare:
+    """Test whether two categorical columns are independent, with Cramér's V.
+
+    Levels that no row has are left out, and named. Opened: the number of rows of each cell.
+
+    Args:
+        row: Column whose levels are the table's rows.
+        col: Column whose levels are the table's columns.
+        correction: Yates' correction for 2 x 2 tables.
+
+    Raises:
+        ThresholdError: Fewer than 2 levels occur.
+    """
+    ask = study.inquiry()
     if not isinstance(correction, bool):
         raise ParameterError(f"correction is True or False, not {correction!r}")
     down, across, counts = cross_table(ask, row, col, "chi_square")
@@ -250,8 +262,17 @@ def chi_square(ask: Inquiry, row: str, col: str, *, correction: bool = True) -> 
     )
 
 
-def fisher(ask: Inquiry, row: str, col: str, *, alternative: Alternative = "two-sided") -> Fisher:
-    """Test independence exactly; by one sum of the four counts. See `Study.fisher`."""
+def fisher(study: Asks, row: str, col: str, *, alternative: Alternative = "two-sided") -> Fisher:
+    """Test exactly whether two columns of two levels are independent.
+
+    Opened: the four counts.
+
+    Args:
+        row: Column whose levels are the table's rows.
+        col: Column whose levels are the table's columns.
+        alternative: "two-sided", or that the odds ratio is "less" or "greater" than 1.
+    """
+    ask = study.inquiry()
     from scipy.stats import fisher_exact  # a second to load, which no other analysis needs
 
     check_alternative(alternative)

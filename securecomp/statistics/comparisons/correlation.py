@@ -24,7 +24,7 @@ from securecomp.statistics.distributions import (
     signed_root,
     t_pvalue,
 )
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks
 from securecomp.statistics.moments import JointMoments, check_columns, column_moments, products
 from securecomp.statistics.results import Backend, Run, data_frame, show
 from securecomp.statistics.site_table import Table
@@ -203,8 +203,19 @@ class Standardisation(Analysis):
         return native.with_columns(*fresh).to_native()
 
 
-def covariance(ask: Inquiry, columns: Sequence[str]) -> Covariance:
-    """Compute sample covariances from one sum of rows, sums, squares and products."""
+def covariance(study: Asks, columns: Sequence[str]) -> Covariance:
+    """Compute the sample covariances of columns, over the rows that have all of them.
+
+    Exact power sums and products; each covariance is rounded once. Opened: the number of rows,
+    and the sums of columns, squares and products.
+
+    Args:
+        columns: Numeric columns.
+
+    Raises:
+        ThresholdError: Fewer than 2 complete rows.
+    """
+    ask = study.inquiry()
     names = check_columns(columns, 1, "covariance")
     found = products(ask, names)
     _enough(found.n, 2, "covariance")
@@ -216,8 +227,21 @@ def covariance(ask: Inquiry, columns: Sequence[str]) -> Covariance:
     return Covariance(names, np.array(values), found.n, ask.done())
 
 
-def correlation(ask: Inquiry, columns: Sequence[str], confidence: float = 0.95) -> Correlation:
-    """Compute correlations from one sum of rows, sums, squares and products."""
+def correlation(study: Asks, columns: Sequence[str], *, confidence: float = 0.95) -> Correlation:
+    """Compute Pearson's correlations, over the rows that have all columns.
+
+    With p values by Student's t and intervals by Fisher's transform. Opened: the number of
+    rows, and the sums of columns, squares and products.
+
+    Args:
+        columns: At least two numeric columns.
+        confidence: Of the intervals.
+
+    Raises:
+        RangeError: A column is constant; it is named.
+        ThresholdError: Fewer than 3 complete rows.
+    """
+    ask = study.inquiry()
     names = check_columns(columns, 2, "correlation")
     check_confidence(confidence)
     found = products(ask, names)
@@ -260,8 +284,20 @@ def _pair(
     return r, p, (math.tanh(centre - margin), math.tanh(centre + margin))
 
 
-def standardisation(ask: Inquiry, columns: Sequence[str], ddof: int = 1) -> Standardisation:
-    """Compute means and standard deviations, each over the rows that have the column."""
+def standardisation(study: Asks, columns: Sequence[str], *, ddof: int = 1) -> Standardisation:
+    """Compute what standardises columns alike at all sites: `result.apply(frame)`.
+
+    Opened: of each column the number of rows that have it, their sum and sum of squares.
+
+    Args:
+        columns: Numeric columns.
+        ddof: 1 for the sample's standard deviation, 0 for scikit-learn's.
+
+    Raises:
+        RangeError: A column is constant; it is named.
+        ThresholdError: Fewer than 2 rows have a column.
+    """
+    ask = study.inquiry()
     names = check_columns(columns, 1, "standardisation")
     if isinstance(ddof, bool) or ddof not in (0, 1):
         raise ParameterError(f"ddof is 1 for the sample variance or 0, not {ddof!r}")

@@ -36,7 +36,7 @@ from securecomp.show.exhibit import TextTable
 from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import check_confidence, half_width
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import kept_rows
 from securecomp.statistics.moments import check_columns
 from securecomp.statistics.results import Run, show
@@ -118,14 +118,30 @@ class Distinct(Analysis):
 
 
 def distinct(
-    ask: Inquiry,
+    study: Asks,
     columns: str | Sequence[str],
     *,
     expected: int,
     error: float = 0.01,
     confidence: float = 0.95,
 ) -> Distinct:
-    """Count patients once; by one sum that the analyst hears. See `Study.distinct`."""
+    """Estimate how many distinct patients the sites have together, and how far they overlap.
+
+    No identifier leaves a site. Opened, to an analyst who has no site's key: which cells of a
+    bitmap of keyed hashes are marked by any site, and the sum of the sites' own numbers of
+    distinct patients. The sites hear the estimate.
+
+    Args:
+        columns: What identifies a patient: text or integers, compared as they are written.
+        expected: The largest number of patients that is expected over all sites; public.
+        error: Relative standard error with so many patients.
+        confidence: Of the interval.
+
+    Raises:
+        ParameterError: Identifiers are text at one site and numbers at another.
+        RangeError: There are far more patients than expected.
+    """
+    ask = study.inquiry()
     names = check_columns((columns,) if isinstance(columns, str) else columns, 1, "distinct")
     check_confidence(confidence)
     cells = bitmap_cells(expected, error)

@@ -16,7 +16,7 @@ from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.show.exhibit import Plot, TextTable
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import check_confidence, half_width, normal_pvalue, show_p
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import Tally
 from securecomp.statistics.moments import two_columns
 from securecomp.statistics.results import Backend, Run, data_frame, show
@@ -161,7 +161,99 @@ def effect_plot(found: Estimated, name: str) -> Plot:
     return Plot("forest", found.title, found.effect, "", {name: interval}, reference, ratio)
 
 
-def risk(
+def odds_ratio(
+    study: Asks,
+    exposure: str,
+    outcome: str,
+    *,
+    exposed: Level | None = None,
+    event: Level | None = None,
+    haldane: bool = False,
+    confidence: float = 0.95,
+) -> Risk:
+    """Estimate the odds ratio of an event with and without an exposure, with Woolf's interval.
+
+    Opened: the four counts.
+
+    Args:
+        exposure: Column of two levels.
+        outcome: Column of two levels.
+        exposed: The level that is exposed; by default 1 of 0 and 1, True of False and True.
+        event: The level that is the event; by default as well.
+        haldane: Add one half to each count if one is 0; otherwise that is refused.
+        confidence: Of the interval.
+
+    Raises:
+        ParameterError: Not two levels, or it must be said which is meant.
+        RangeError: A count is 0, without `haldane`.
+        ThresholdError: There are no exposed rows, or no others.
+    """
+    return _risk(
+        study.inquiry(),
+        "odds ratio",
+        exposure,
+        outcome,
+        exposed=exposed,
+        event=event,
+        haldane=haldane,
+        confidence=confidence,
+    )
+
+
+def relative_risk(
+    study: Asks,
+    exposure: str,
+    outcome: str,
+    *,
+    exposed: Level | None = None,
+    event: Level | None = None,
+    haldane: bool = False,
+    confidence: float = 0.95,
+) -> Risk:
+    """Estimate the ratio of the risks with and without an exposure, with Katz' interval.
+
+    Arguments, what is opened and errors are those of `odds_ratio`; only the counts of events
+    must not be 0.
+    """
+    return _risk(
+        study.inquiry(),
+        "relative risk",
+        exposure,
+        outcome,
+        exposed=exposed,
+        event=event,
+        haldane=haldane,
+        confidence=confidence,
+    )
+
+
+def risk_difference(
+    study: Asks,
+    exposure: str,
+    outcome: str,
+    *,
+    exposed: Level | None = None,
+    event: Level | None = None,
+    method: Literal["newcombe", "wald"] = "newcombe",
+    confidence: float = 0.95,
+) -> Risk:
+    """Estimate the risk with an exposure less that without, by Newcombe's or Wald's interval.
+
+    Arguments, what is opened and errors are those of `odds_ratio`; counts may be 0.
+    """
+    return _risk(
+        study.inquiry(),
+        "risk difference",
+        exposure,
+        outcome,
+        exposed=exposed,
+        event=event,
+        method=method,
+        confidence=confidence,
+    )
+
+
+def _risk(
     ask: Inquiry,
     effect: Effect,
     exposure: str,
@@ -173,7 +265,7 @@ def risk(
     method: Literal["newcombe", "wald"] = "newcombe",
     confidence: float = 0.95,
 ) -> Risk:
-    """Estimate an effect; by one sum of four counts. See `Study.odds_ratio`."""
+    """Estimate an effect; by one sum of four counts."""
     check_confidence(confidence)
     what = effect.replace(" ", "_")
     if method not in ("newcombe", "wald"):

@@ -23,7 +23,7 @@ from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.comparisons.risks import marked_level
 from securecomp.statistics.distributions import check_confidence, half_width
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import bin_names, group_codes, kept_rows
 from securecomp.statistics.moments import two_columns
 from securecomp.statistics.results import Backend, Run, data_frame, show
@@ -188,7 +188,7 @@ class Discrimination(Analysis):
 
 
 def roc_auc(
-    ask: Inquiry,
+    study: Asks,
     score: str,
     outcome: str,
     *,
@@ -197,7 +197,26 @@ def roc_auc(
     bins: int = 100,
     confidence: float = 0.95,
 ) -> Discrimination:
-    """Compute a ROC curve; by one sum of counts. See `Study.roc_auc`."""
+    """Compute a score's ROC curve, the area under it, its bounds and standard errors.
+
+    The area lies within `auc_low` and `auc_high`, whatever the scores within a bin; `auc` is
+    exact if scores that share a bin are equal. Opened: the numbers of cases and controls in
+    each bin.
+
+    Args:
+        score: Numeric column; larger scores speak for the event.
+        outcome: Column of two levels.
+        event: The level that is the event; by default 1 of 0 and 1, True of False and True.
+        edges: The bins' borders, [a, b), the last one closed; they hold all scores.
+        bins: Without edges: so many equal bins of [0, 1] if the score's agreed bound is at
+            most 1, else from minus the bound to the bound.
+        confidence: Of the interval.
+
+    Raises:
+        RangeError: A score is outside the bins.
+        ThresholdError: There are no cases, or no controls.
+    """
+    ask = study.inquiry()
     check_confidence(confidence)
     two_columns(score, outcome, "roc_auc")
     event = marked_level(ask, outcome, event, "event", "roc_auc")

@@ -38,7 +38,7 @@ from securecomp.statistics.distributions import (
     normal_pvalue,
     show_p,
 )
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import Tally
 from securecomp.statistics.moments import check_columns, two_columns
 from securecomp.statistics.results import Backend, Run, data_frame, show
@@ -216,7 +216,7 @@ class _Strata:
 
 
 def mantel_haenszel(
-    ask: Inquiry,
+    study: Asks,
     exposure: str,
     outcome: str,
     strata: str | None = None,
@@ -228,7 +228,30 @@ def mantel_haenszel(
     homogeneity: bool = False,
     confidence: float = 0.95,
 ) -> MantelHaenszel:
-    """Pool an effect over strata. See `Study.mantel_haenszel`."""
+    """Pool an odds ratio or relative risk within strata: by default the sites.
+
+    With the test of Cochran, Mantel and Haenszel. Opened, if the sites are the strata: the
+    totals over sites of the terms that the estimate, its variance and the test are made of, and
+    no table. With a column of strata: the four counts of each stratum over all sites.
+
+    Args:
+        exposure: Column of two levels.
+        outcome: Column of two levels.
+        strata: Categorical column; without, every site is a stratum.
+        effect: "odds ratio" or "relative risk".
+        exposed: The level that is exposed; by default 1 of 0 and 1, True of False and True.
+        event: The level that is the event; by default as well.
+        correction: The test's correction for continuity.
+        homogeneity: Test too whether the strata share the odds ratio (Breslow-Day-Tarone); if
+            the sites are the strata, by a second sum, of four more totals.
+        confidence: Of the interval.
+
+    Raises:
+        ParameterError: Not two levels, or it must be said which is meant.
+        RangeError: The pooled ratio is not defined.
+        ThresholdError: No stratum has both exposed and others, events and none.
+    """
+    ask = study.inquiry()
     what = "mantel_haenszel"
     check_confidence(confidence)
     two_columns(exposure, outcome, what)

@@ -30,7 +30,7 @@ from securecomp.statistics.distributions import (
     t_pvalue,
     t_quantile,
 )
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import kept_rows
 from securecomp.statistics.moments import (
     Moments,
@@ -175,7 +175,7 @@ class TTest(Analysis):
 
 
 def t_test(
-    ask: Inquiry,
+    study: Asks,
     column: str,
     *,
     by: str | None = None,
@@ -186,7 +186,27 @@ def t_test(
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,
 ) -> TTest:
-    """Test means; by one sum of rows, sums and sums of squares. See `Study.t_test`."""
+    """Test a difference of means: of two groups, of two columns of a row, or from a number.
+
+    Opened: of each group the number of rows, their sum and sum of squares; of a pair the
+    number of rows, the two sums, and the sum of squared differences.
+
+    Args:
+        column: What is compared.
+        by: Categorical column of two groups; the difference is the first less the second.
+        groups: Two of its levels, if it has more, or in another order.
+        paired: A second column, which is subtracted from the first in each row.
+        mu: The mean, or difference of means, that is tested.
+        equal_variance: Student's pooled variance instead of Welch's test.
+        alternative: "two-sided", or that the difference is "less" or "greater" than `mu`.
+        confidence: Of the difference's interval.
+
+    Raises:
+        ParameterError: Not two groups.
+        ThresholdError: Fewer than 2 rows in a sample.
+        RangeError: Nothing varies.
+    """
+    ask = study.inquiry()
     check_columns((column, *([] if by is None else [by])), 1, "t_test")
     check_alternative(alternative)
     asked = _Asked(column, _exact(mu), alternative, check_confidence(confidence))

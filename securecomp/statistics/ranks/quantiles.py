@@ -24,7 +24,7 @@ from securecomp.mpc import SharedArray, concatenate
 from securecomp.show.exhibit import TextTable
 from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import cell_names, group_codes, kept_rows
 from securecomp.statistics.ranks.share_engines import Engine, check_engine, computation, padded_rows
 from securecomp.statistics.results import Run, show
@@ -129,6 +129,78 @@ class Ranks(Analysis):
             "the counts of rows below each candidate are known to who receives the result; "
             'method="shares" opens the result only'
         ]
+
+
+def median(
+    study: Asks,
+    column: str,
+    *,
+    by: str | None = None,
+    method: Method | None = None,
+    engine: Engine = "replicated",
+) -> Ranks:
+    """Find the exact median; of an even number of rows the mean of the middle two.
+
+    Args:
+        column: A numeric column.
+        by: Categorical column to group by.
+        method: "shares" opens the result and nothing else; "counts" works with every sum
+            protocol, and opens the number of rows below each candidate on the way. By default
+            shares where the study's protocol is sharing among servers.
+        engine: Who computes on shares: "replicated", three servers of which no two collude;
+            "dealer", two servers and a dealer of random numbers; "mac", the same where a server
+            may deviate, which is noticed.
+
+    Raises:
+        ParameterError: No such column or choice.
+        RangeError: A value is missing or beyond its bound.
+    """
+    return _ranks(study, column, by, {"median": MIDDLE}, method, engine)
+
+
+def quantiles(
+    study: Asks,
+    column: str,
+    q: Sequence[float] = (0.25, 0.5, 0.75),
+    *,
+    by: str | None = None,
+    method: Method | None = None,
+    engine: Engine = "replicated",
+) -> Ranks:
+    """Find values of ranks ceil(q n), as numpy's "inverted_cdf"; arguments as `median` has."""
+    shares = np.atleast_1d(np.array(q, object)).tolist()
+    found = [(rank(share),) for share in shares]
+    asked = {shown(abs(float(v))): rank for v, rank in zip(shares, found, strict=True)}
+    if not asked or len(asked) < len(found):
+        raise ParameterError("ask for at least one quantile, and for each once")
+    return _ranks(study, column, by, asked, method, engine)
+
+
+def extremes(
+    study: Asks,
+    column: str,
+    *,
+    by: str | None = None,
+    method: Method | None = None,
+    engine: Engine = "replicated",
+) -> Ranks:
+    """Find the smallest and the largest value, which may be one patient's; as `median`."""
+    asked = {"minimum": (SMALLEST,), "maximum": (rank(1),)}
+    return _ranks(study, column, by, asked, method, engine)
+
+
+def _ranks(
+    study: Asks,
+    column: str,
+    by: str | None,
+    asked: Mapping[str, tuple[Rank, ...]],
+    method: Method | None,
+    engine: Engine,
+) -> Ranks:
+    if method is None:
+        # Shares are for three servers of their own: who trusts no servers gets counts.
+        method = "shares" if study.protocol.computes_on_shares else "counts"
+    return find(study.inquiry(), column, by, asked, method, engine)
 
 
 def find(

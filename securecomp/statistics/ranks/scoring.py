@@ -21,7 +21,7 @@ from securecomp.protocol import wire
 from securecomp.show.exhibit import TextTable
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.cell_values import Mask
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks
 from securecomp.statistics.measures import kept_rows
 from securecomp.statistics.ranks.share_engines import Engine, check_engine, computation, padded_rows
 from securecomp.statistics.results import Run
@@ -90,16 +90,36 @@ class Scores(Analysis):
         ]
 
 
-def score(
-    ask: Inquiry,
+def scores(
+    study: Asks,
     weights: Mapping[str, float],
-    intercept: float,
-    owner: str,
-    weight_bound: float | None,
-    labels: bool,
-    engine: Engine,
+    intercept: float = 0.0,
+    *,
+    owner: str = "model owner",
+    weight_bound: float | None = None,
+    labels: bool = False,
+    engine: Engine = "replicated",
 ) -> Scores:
-    """Score the sites' rows; arguments as `Study.scores` has them."""
+    """Score every site's rows by a logistic model that no site sees, and that sees no row.
+
+    Args:
+        weights: Column to coefficient; the owner's secret, but for the columns' names.
+        intercept: The owner's secret.
+        owner: The owner's name; it computes nothing, and learns shapes alone.
+        weight_bound: Largest absolute coefficient times its column's bound, public; by default
+            the power of two above it.
+        labels: Open 1 or 0 for each row, for a logit of at least 0 or not, in place of its
+            probability: it tells the sites less of the model.
+        engine: Who computes on shares, as `median` has it.
+
+    Returns:
+        Each site's scores, for itself.
+
+    Raises:
+        ParameterError: No such column or choice.
+        RangeError: A value is missing or beyond its bound, or weights leave no room.
+    """
+    ask = study.inquiry()
     if not isinstance(weights, Mapping) or not weights:
         raise ParameterError("weights: name at least one column, and its coefficient")
     columns = tuple(weights)

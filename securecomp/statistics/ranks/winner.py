@@ -9,7 +9,7 @@ from securecomp.errors import ParameterError, RangeError
 from securecomp.mpc import argmax, concatenate
 from securecomp.show.exhibit import TextTable
 from securecomp.statistics.analysis import Analysis
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import PowerSum, Tally, kept_rows
 from securecomp.statistics.ranks.share_engines import Engine, check_engine, computation
 from securecomp.statistics.results import Run
@@ -72,8 +72,27 @@ class Winner(Analysis):
         ]
 
 
-def find(ask: Inquiry, column: str | None, of: Measured, smallest: bool, engine: Engine) -> Winner:
-    """Find the site with the largest number; arguments as `Study.winner` has them."""
+def winner(
+    study: Asks,
+    column: str | None,
+    *,
+    of: Measured = "mean",
+    smallest: bool = False,
+    engine: Engine = "replicated",
+) -> Winner:
+    """Find the site with the largest mean, sum or count; nobody's number is opened.
+
+    Args:
+        column: A numeric column; None for the count of rows.
+        of: "mean", "sum" or "count".
+        smallest: Find the smallest instead.
+        engine: Who computes on shares, as `median` has it.
+
+    Raises:
+        ParameterError: No such column or choice.
+        RangeError: A value is missing or beyond its bound.
+    """
+    ask = study.inquiry()
     if of not in get_args(Measured):
         raise ParameterError(f'of is "mean", "sum" or "count", not {of!r}')
     if (column is None) != (of == "count"):

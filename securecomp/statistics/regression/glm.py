@@ -17,7 +17,7 @@ import numpy as np
 
 from securecomp.errors import ParameterError, brief
 from securecomp.statistics.distributions import check_confidence
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks
 from securecomp.statistics.regression import formulas, separation, whitening
 from securecomp.statistics.regression.designs import Design
 from securecomp.statistics.regression.families import family as family_of
@@ -31,19 +31,48 @@ from securecomp.statistics.site_table import check_column
 _NEAR = 0.99  # of the ones' sum of squares, what columns explain
 
 
-def fit(
-    ask: Inquiry,
+def glm(
+    study: Asks,
     formula: str,
-    family: str,
+    family: str = "logistic",
     *,
-    weights: str | None,
-    offset: str | None,
-    confidence: float,
-    bounds: Mapping[str, float] | None,
-    tolerance: float,
-    iterations: int,
+    weights: str | None = None,
+    offset: str | None = None,
+    confidence: float = 0.95,
+    bounds: Mapping[str, float] | None = None,
+    tolerance: float = 1e-8,
+    iterations: int = 40,
 ) -> Regression:
-    """Fit a model; see `Analyses.glm`."""
+    """Fit a generalised linear model to all sites' rows, by its canonical link.
+
+    Newton's method: each step opens the totals of the log likelihood, its gradient and the
+    information matrix, as if one site had all rows, and nothing of a site. A first sum opens
+    the sums of products of all columns, from which everybody scales them alike; a linear
+    model on agreed grids needs no other.
+
+    Args:
+        formula: As in R and statsmodels: "died ~ los + C(type) * age". Text columns are
+            categories, with their first level as the reference; log(), exp(), sqrt(), I(...)
+            and arithmetic act on each row. What depends on all rows of a site is refused. Names
+            that Python could not read are in back quotes. At most 1,000 columns of the design.
+        family: "logistic" (0 and 1, or two levels), "poisson" (counts, log link) or "linear".
+        weights: Column of weights. Logistic, poisson: how many equal rows a row stands for
+            (statsmodels' freq_weights). Linear: inverse variances (statsmodels' WLS).
+        offset: Column that is added to the linear predictor as it is.
+        confidence: Coverage of the intervals.
+        bounds: Largest absolute value of a factor of the formula, {"exp(x)": 20}, where the
+            columns' bounds give none, or one that is too large.
+        tolerance: Stop when a step would move no coefficient by more standard errors.
+        iterations: Give up after so many steps.
+
+    Raises:
+        ParameterError: A formula that cannot be read; a column that is a combination of
+            others; separation; no convergence. It says what to do.
+        RangeError: A site's value is missing, beyond a bound, outside its levels, or no
+            response of the family; the site and the row are named and nothing is sent.
+        BackendUnavailableError: `formulaic` is not installed.
+    """
+    ask = study.inquiry()
     kind = family_of(family)
     check_confidence(confidence)
     for what, name in (("weights", weights), ("offset", offset)):

@@ -16,6 +16,7 @@ from securecomp.statistics.regression.designs import INTERCEPT, new_rows
 from securecomp.statistics.regression.families import FAMILIES
 from securecomp.statistics.regression.fitting import NewtonStep
 from securecomp.statistics.regression.gathered_rows import STEEPEST
+from securecomp.statistics.regression.risk_model import risk_model
 from securecomp.statistics.results import Run, data_frame
 from securecomp.statistics.site_table import Level
 
@@ -230,8 +231,6 @@ class Regression(Analysis):
         Raises:
             ParameterError: Another family, an offset, or terms that are no columns of numbers.
         """
-        from securecomp.statistics.regression.risk_model import risk_model
-
         return risk_model(self, bounds)
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pyarrow") -> Any:

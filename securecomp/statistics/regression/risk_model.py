@@ -1,20 +1,50 @@
 """A fitted logistic regression as a model of its columns alone: weights by name."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from securecomp.errors import ParameterError, brief
 from securecomp.models import DEFAULT_BOUND, Bounds, Label, LogisticModel, bounds_of
 from securecomp.statistics.regression import formula_terms
 from securecomp.statistics.regression.designs import INTERCEPT
 
-if TYPE_CHECKING:
-    from securecomp.statistics.regression.regression_results import Regression
+
+class Fitted(Protocol):
+    """The parts of a fitted regression that a model's file is made of."""
+
+    @property
+    def family(self) -> str:
+        """The response's distribution."""
+
+    @property
+    def offset(self) -> str | None:
+        """The offset, if there is one."""
+
+    @property
+    def formula(self) -> str:
+        """The formula as it was asked."""
+
+    @property
+    def response(self) -> str:
+        """The modelled response."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coefficients' names."""
+
+    @property
+    def params(self) -> npt.NDArray[np.float64]:
+        """The coefficients."""
+
+    @property
+    def levels(self) -> Mapping[str, tuple[Label, ...]]:
+        """Each categorical column's levels."""
 
 
-def risk_model(fitted: "Regression", bounds: Bounds = None) -> LogisticModel:
+def risk_model(fitted: Fitted, bounds: Bounds = None) -> LogisticModel:
     """Return a regression as a file's model, which needs no formula.
 
     Raises:
@@ -47,9 +77,7 @@ def _shown(names: formula_terms.Names, factor: str, how: str) -> str:
     return names.column(factor) if how == "lookup" else names.shown(factor)
 
 
-def _column(
-    fitted: "Regression", names: formula_terms.Names, term: Sequence[tuple[str, str]]
-) -> str:
+def _column(fitted: Fitted, names: formula_terms.Names, term: Sequence[tuple[str, str]]) -> str:
     text = ":".join(_shown(names, *factor) for factor in term)
     (factor, how), *more = term
     name = names.column(factor)
@@ -62,7 +90,7 @@ def _column(
     return name
 
 
-def _classes(fitted: "Regression", response: str) -> tuple[Label, ...]:
+def _classes(fitted: Fitted, response: str) -> tuple[Label, ...]:
     """Return the response's levels, the modelled one last; 0 and 1 where it is a number."""
     # No term is a category here, so that the only levels are the response's.
     for levels in fitted.levels.values():

@@ -29,7 +29,6 @@ from securecomp.privacy.sensitivity import Bounds
 from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.session import Layout
-from securecomp.secagg.masked_sum import Masking
 from securecomp.statistics.disclosure.suppression import HIDDEN, Rule
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.measures import Bins, Measure, Missing, PowerSum, Tally
@@ -136,9 +135,7 @@ class Noised:
             colluding=terms.colluding,
             dropouts=terms.dropouts,
         )
-        protocol = self._protocol
-        if isinstance(protocol, Masking):
-            protocol = protocol.requiring(plan.needed, len(tables), terms.colluding)
+        protocol = self._protocol.requiring(plan.needed, len(tables), terms.colluding)
         noise = _Added(plan, measures)
         ask = Inquiry(tables, schema, clipping.missing, protocol, carrier, noise)
         blocks = ask.measured(measures)

@@ -25,7 +25,7 @@ from securecomp.errors import RangeError
 from securecomp.statistics.adder import IntegerBlock, RealBlock
 from securecomp.statistics.analysis import small_counts
 from securecomp.statistics.distributions import check_confidence, chi_square_pvalue
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import cell_names
 from securecomp.statistics.regression.covariates import Covariates, total
 from securecomp.statistics.schema import MAX_ROWS
@@ -171,40 +171,69 @@ class _Model:
 
 
 def cox(
-    ask: Inquiry,
+    study: Asks,
     time: str,
     event: str,
-    columns: Sequence[str],
-    times: Sequence[float] | None,
-    strata: str | None,
-    categorical: Sequence[str],
-    confidence: float,
+    covariates: Sequence[str],
+    *,
+    times: Sequence[float] | None = None,
+    strata: str | None = None,
+    categorical: Sequence[str] = (),
+    confidence: float = 0.95,
 ) -> Cox:
-    """Fit; one secure sum of events, then two in every step."""
+    """Fit Cox's model of proportional hazards, with ties as Breslow's.
+
+    Args:
+        time: Column of times, as `kaplan_meier` has it.
+        event: Column of events, 1 or 0.
+        covariates: Columns. Those of text, with declared levels or in `categorical` are
+            categories, compared with their first level; others are numbers.
+        times: The grid, as `kaplan_meier` has it; the fit is of the times rounded up to it.
+        strata: Categorical column whose levels have a baseline hazard each.
+        categorical: Covariates whose numbers are codes.
+        confidence: Of the intervals.
+
+    Returns:
+        Coefficients, hazard ratios, standard errors, tests, likelihoods, baseline hazards and
+        predicted survival.
+
+    Raises:
+        ParameterError: As `kaplan_meier`; covariates that are none.
+        RangeError: As `kaplan_meier`; no event; a level without events, a constant or
+            redundant covariate, a coefficient without a finite estimate: the column is named.
+
+    Opens: rows; events at each time of each stratum; each covariate's sum over events; then in
+    every step, at each time with events, the sum of exp(x'b) over the rows at risk and that of
+    exp(x'b) x, and one matrix over all times. If one row leaves between two such times, its
+    covariates follow from these sums: a coarser grid of times opens less.
+
+    Example:
+        >>> study.cox("days", "died", ["age", "treatment"]).hazard_ratios  # doctest: +SKIP
+    """
+    ask = study.inquiry()
     distinct(time=time, event=event, strata=strata)
     check_confidence(confidence)
-    covariates = Covariates.agree(ask, columns, categorical)
-    for column in (*covariates.numeric, *covariates.categorical):
+    design = Covariates.agree(ask, covariates, categorical)
+    for column in (*design.numeric, *design.categorical):
         distinct(time=time, event=event, strata=strata, covariate=column)
     outer = () if strata is None else (strata,)
     layers = cell_names(ask.schema, outer)
     grid = TimeGrid.agree(ask.schema, time, event, times)
     sites = {
-        t.site: grid.rows(ask, t, outer, covariates.numeric, covariates.categorical)
-        for t in ask.tables
+        t.site: grid.rows(ask, t, outer, design.numeric, design.categorical) for t in ask.tables
     }
-    values = {t.site: covariates.integers(t, ask.schema) for t in ask.tables}
-    events, counts, rounded = _first_sum(ask, grid, covariates, layers, sites, values)
+    values = {t.site: design.integers(t, ask.schema) for t in ask.tables}
+    events, counts, rounded = _first_sum(ask, grid, design, layers, sites, values)
     cells = [
         f"at {grid.names()[k]} {layers[s]}".strip()
         for s, k in zip(events.layer, events.place, strict=True)
     ]
-    bounds = np.array([t.bound for t in covariates.terms])
+    bounds = np.array([t.bound for t in design.terms])
     scaled = {}
     for table in ask.tables:
-        x = covariates.values(values[table.site], sites[table.site].keep)
+        x = design.values(values[table.site], sites[table.site].keep)
         scaled[table.site] = _at_risk(sites[table.site], (x - events.centre) / bounds, events)
-    model = _Model(ask, covariates, events, cells, scaled)
+    model = _Model(ask, design, events, cells, scaled)
     fit = _newton(model)
     df = len(fit.g)
     tests = (2 * (fit.llf - fit.llnull), fit.score, float(fit.g @ fit.information @ fit.g))
@@ -218,7 +247,7 @@ def cox(
     return Cox(
         time=time,
         event=event,
-        covariates=covariates,
+        covariates=design,
         strata=strata,
         names=tuple(model.names),
         params=fit.g / bounds,
@@ -244,14 +273,14 @@ def cox(
 def _first_sum(
     ask: Inquiry,
     grid: TimeGrid,
-    covariates: Covariates,
+    design: Covariates,
     layers: Sequence[str],
     sites: Mapping[str, SurvivalRows],
     values: Mapping[str, Sequence[npt.NDArray[np.int64]]],
 ) -> tuple[_Events, int, int]:
     """Add up events at each time of each stratum, and covariates over events."""
     parts: dict[str, list[int]] = {}
-    sums: list[dict[str, list[int]]] = [{} for _ in covariates.terms]
+    sums: list[dict[str, list[int]]] = [{} for _ in design.terms]
     for site, found in sites.items():
         happened = found.tally(grid.size + 1, found.event)[:, : grid.size]
         parts[site] = [*integers(happened), len(found.index), found.rounded]
@@ -259,7 +288,7 @@ def _first_sum(
             sums[j][site] = [total(column[found.keep], found.event)]
     labels = [f"events at {t} {layer}".strip() for layer in layers for t in grid.names()]
     blocks = [IntegerBlock([*labels, "rows", grid.rounded_label], MAX_ROWS, parts)]
-    for term, part in zip(covariates.terms, sums, strict=True):
+    for term, part in zip(design.terms, sums, strict=True):
         what = "sum of" if term.level is None else "number of"
         blocks.append(IntegerBlock([f"{what} {term.name} over events"], term.sum_bound, part))
     totals, *over = ask.adder.add(*blocks)
@@ -271,12 +300,12 @@ def _first_sum(
             "nothing to fit"
         )
     whole = [summed for (summed,) in over]
-    _refuse_without_events(covariates, whole, number)
-    exact = [Fraction(s, t.scale) for s, t in zip(whole, covariates.terms, strict=True)]
+    _refuse_without_events(design, whole, number)
+    exact = [Fraction(s, t.scale) for s, t in zip(whole, design.terms, strict=True)]
     centre = [float(s / number) for s in exact]
     rest = [
         float((s - number * Fraction(c)) / Fraction(t.bound))
-        for s, c, t in zip(exact, centre, covariates.terms, strict=True)
+        for s, c, t in zip(exact, centre, design.terms, strict=True)
     ]
     layer, place = np.nonzero(d)
     events = _Events(
@@ -285,17 +314,17 @@ def _first_sum(
     return events, totals[-2], totals[-1]
 
 
-def _refuse_without_events(covariates: Covariates, sums: Sequence[int], events: int) -> None:
-    left = dict.fromkeys(covariates.references, events)
-    for term, count in zip(covariates.terms, sums, strict=True):
+def _refuse_without_events(design: Covariates, sums: Sequence[int], events: int) -> None:
+    left = dict.fromkeys(design.references, events)
+    for term, count in zip(design.terms, sums, strict=True):
         if term.level is not None:
             left[term.column] -= count
     empty = [
         (term.column, term.level)
-        for term, count in zip(covariates.terms, sums, strict=True)
+        for term, count in zip(design.terms, sums, strict=True)
         if term.level is not None and count == 0
     ]
-    empty += [(c, level) for c, level in covariates.references.items() if left[c] == 0]
+    empty += [(c, level) for c, level in design.references.items() if left[c] == 0]
     if empty:
         column, level = empty[0]
         raise RangeError(

@@ -12,7 +12,7 @@ from securecomp.show.exhibit import Plot, TextTable
 from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import check_confidence, half_width
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks
 from securecomp.statistics.measures import cell_names
 from securecomp.statistics.results import Run, show
 from securecomp.statistics.schema import MAX_ROWS
@@ -171,15 +171,46 @@ class KaplanMeier(Analysis):
 
 
 def kaplan_meier(
-    ask: Inquiry,
+    study: Asks,
     time: str,
     event: str,
-    times: Sequence[float] | None,
-    by: str | None,
-    confidence: float,
-    interval: Interval,
+    *,
+    times: Sequence[float] | None = None,
+    by: str | None = None,
+    confidence: float = 0.95,
+    interval: Interval = "log-log",
 ) -> KaplanMeier:
-    """Sum events and censorings of each time and group, once; the rest follows from these."""
+    """Estimate survival curves from events and rows at risk on a grid of times.
+
+    Args:
+        time: Column of times from 0 until the event, or until the row is censored.
+        event: Column that is 1 where the event happened and 0 where the row is censored.
+        times: The grid, increasing; public. An event between two of its times counts at the
+            later one, and who is censored between them is at risk there: so curves are exact if
+            all times are on the grid, and otherwise too high by at most `Curve.grid_error` at
+            its times. Rows are followed up to its last time; later events do not count. By
+            default all integers up to the time column's bound, if that is at most 1,000.
+        by: Categorical column; a curve for each level.
+        confidence: Of the intervals.
+        interval: "log-log", which stay within 0 and 1, or "plain", cut there.
+
+    Returns:
+        For each group the survival with Greenwood's standard error and interval at each time,
+        the counts, the median, and the restricted mean.
+
+    Raises:
+        ParameterError: A column that there is not; times that are no grid, or none where one
+            is needed.
+        RangeError: A negative time, an event that is not 0 or 1; no rows at any site.
+
+    Opens: each group's events and censorings at each time of the grid and beyond it; how many
+    times are off the grid. One sum.
+
+    Example:
+        >>> study.kaplan_meier("days", "died", by="treatment").survival_at(365, "a")
+        ... # doctest: +SKIP
+    """
+    ask = study.inquiry()
     distinct(time=time, event=event, by=by)
     z = half_width(check_confidence(confidence))
     if interval not in ("log-log", "plain"):

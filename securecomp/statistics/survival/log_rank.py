@@ -20,7 +20,7 @@ from securecomp.show.exhibit import TextTable
 from securecomp.statistics.adder import IntegerBlock, RealBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import chi_square_pvalue
-from securecomp.statistics.inquiry import Inquiry
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import cell_names
 from securecomp.statistics.results import Run, show
 from securecomp.statistics.schema import MAX_ROWS
@@ -135,16 +135,47 @@ class LogRank(Analysis):
 
 
 def logrank(
-    ask: Inquiry,
+    study: Asks,
     time: str,
     event: str,
     by: str,
-    times: Sequence[float] | None,
-    strata: str | None,
-    weighting: Weighting,
-    powers: tuple[float, float],
+    *,
+    times: Sequence[float] | None = None,
+    strata: str | None = None,
+    weighting: Weighting = "logrank",
+    p: float = 0,
+    q: float = 0,
 ) -> LogRank:
-    """Test; two secure sums, a third if times are weighted."""
+    """Test whether groups have the same hazard at all times.
+
+    Args:
+        time: Column of times, as `kaplan_meier` has it.
+        event: Column of events, 1 or 0.
+        by: Categorical column of two or more groups.
+        times: The grid, as `kaplan_meier` has it; the test is of the times rounded up to it.
+        strata: Categorical column within whose levels groups are compared.
+        weighting: Of the times: "logrank" (1), "wilcoxon" (Gehan's: rows at risk),
+            "tarone-ware" (their square root) or "fleming-harrington" (S^p (1 - S)^q with the
+            stratum's survival S just before the time).
+        p: For "fleming-harrington".
+        q: For "fleming-harrington".
+
+    Returns:
+        Chi-square, degrees of freedom, p value; observed and expected events of each group.
+
+    Raises:
+        ParameterError: As `kaplan_meier`; one group only; an unknown weighting.
+        RangeError: As `kaplan_meier`; no event, or never two groups at risk.
+
+    Opens: rows and events of each group; events at each time of each stratum; at times with
+    events, the rows at risk in each group; and each group's weighted events. Two sums, or
+    three.
+
+    Example:
+        >>> study.logrank("days", "died", "treatment").pvalue  # doctest: +SKIP
+    """
+    ask = study.inquiry()
+    powers = (p, q)
     distinct(time=time, event=event, by=by, strata=strata)
     _check(weighting, powers)
     groups = ask.schema.levels(by)
