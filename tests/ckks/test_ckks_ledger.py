@@ -249,7 +249,7 @@ class TestFiles:
             "s = u.spec_from_file_location('ledger', sys.argv[1])\n"
             "m = u.module_from_spec(s); s.loader.exec_module(m)\n"
             "from securecomp.errors import BudgetError\n"
-            "book, passed = m.FileLedger(sys.argv[2]), 0\n"
+            "book, passed = m.FileRequestLog(sys.argv[2]), 0\n"
             "for i in range(60):\n"
             "    try:\n"
             "        book.spend('ann', bytes([int(sys.argv[3]), i]) * 8, 1, 80)\n"

@@ -133,7 +133,7 @@ def test_every_message_is_carried_once(security):
     assert total.tolist() == [6, -6]
     assert set(Counter(carrier.record).values()) == {1}
     kinds = Counter(kind for kind, _, _ in carrier.record)
-    steps = [k.__name__ for k in ANSWERS.values()] + ["Keys", "Boxes", "Survivors", "Total"]
+    steps = [k.__name__ for k in ANSWERS.values()] + ["Keys", "Boxes", "Survivors", "UnmaskedTotal"]
     steps += ["Consents"]
     absent = set() if security == "active" else {"Consent", "Consents"}
     assert kinds == {kind: 4 for kind in steps if kind not in absent}
@@ -147,7 +147,7 @@ def test_only_the_receivers_get_the_total():
     values = {name: [1, 2, 3] for name in SITES}
     total, carrier = run(values, 3, receivers=("registry", "south"))
     assert total.tolist() == [4, 8, 12]
-    got = [to for kind, _, to in carrier.record if kind == "Total"]
+    got = [to for kind, _, to in carrier.record if kind == "UnmaskedTotal"]
     assert sorted(got) == ["registry", "south"]
 
 

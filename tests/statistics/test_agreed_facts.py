@@ -8,6 +8,7 @@ from sites import frame, study
 
 from securecomp import Column, Study
 from securecomp.errors import ParameterError, RangeError
+from securecomp.protocol.sum_protocols import SumProtocol
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
 from securecomp.statistics.schema import MAX_ROWS
 
@@ -135,10 +136,11 @@ def test_a_bound_of_zero(bound):
         study(NORTH, zeros, columns={"x": Column(bound=bound)}).sum("x")
 
 
-class Seen:
+class Seen(SumProtocol):
     """A sum protocol that adds in the open and keeps what it was asked."""
 
     name = "in the open"
+    limit = 2**60
 
     def __init__(self, limit=2**60):
         self.limit = limit
