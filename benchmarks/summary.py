@@ -1,5 +1,6 @@
-"""What is written from the JSON in `results`: the README's table, the runs' tables, the plots."""
+"""Tables and plots that are written from the JSON in `results`: the README's, the pages', the runs'."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,32 @@ RUNS = (
     *("sharing-masking", "paillier", "ckks", "computing", "analyses", "privacy"),
     *("training", "audits"),
 )
+FEATURED = (
+    "Private sum, 3 servers, an analyst receives",
+    "Client masking, 52 neighbours",
+    "MPyC, one party receives",
+    "Flower, a client's key shares and masking",
+    "phe encrypts, 3072 bits",
+    "phe adds, 3072 bits",
+    "Encrypted inference, server predicts, cores: 1",
+    "TenSEAL server predicts",
+    "SPU SEMI2K, 2 parties: comparisons",
+    "On shares, matrix product, 2 parties and a dealer",
+)
+"""Titles of the rows in the README: one target of each."""
+PAGES = {"README.md": FEATURED, "docs/measurements.md": None}
+"""Pages with a table, and the rows in it; None for all."""
 PLOTS = {"clients": "sharing-masking", "rows": "ckks"}
 """Series, which names the picture, and the run that it is of."""
 
 
-def table(reports: list[dict[str, Any]]) -> str:
-    """Return the Markdown table of the rows with a target, of one or several runs."""
+def table(reports: list[dict[str, Any]], featured: Sequence[str] | None = None) -> str:
+    """Return the Markdown table of the rows with a target, of one or several runs.
+
+    Args:
+        reports: The runs.
+        featured: Titles of rows of which the first target is shown; by default all of all rows.
+    """
     machine = reports[0]["machine"]
     lines = [
         f"Written from a run on {machine['cpu']}, {machine['cores']} cores. "
@@ -27,7 +48,9 @@ def table(reports: list[dict[str, Any]]) -> str:
         "| --- | --- | --- |",
     ]
     for row in (row for r in reports for row in (*r["rows"], *r["peers"])):
-        for target in targets(row):
+        if featured is not None and row["title"] not in featured:
+            continue
+        for target in targets(row)[: None if featured is None else 1]:
             met = "met" if target["met"] else "**not met**"
             found = measured(target)
             if "with_setup" in row:
@@ -48,14 +71,14 @@ def measured(target: dict[str, Any]) -> str:
     return f"{number}x" if unit == "x" else number if unit == "error" else f"{number} {unit}"
 
 
-def readme(text: str, reports: list[dict[str, Any]]) -> str:
-    """Return the README's text with the table of these runs.
+def filled(text: str, reports: list[dict[str, Any]], featured: Sequence[str] | None = None) -> str:
+    """Return a page's text with the table of these runs.
 
     Raises:
-        ValueError: The README has no place for it.
+        ValueError: The page has no place for it.
     """
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    return f"{text[:start]}\n{table(reports)}\n{text[end:]}"
+    return f"{text[:start]}\n{table(reports, featured)}\n{text[end:]}"
 
 
 def kept() -> dict[str, dict[str, Any]]:
@@ -69,8 +92,9 @@ def write() -> None:
     from benchmarks.table import markdown  # which shows targets as they are shown here
 
     found = kept()
-    page = ROOT / "README.md"
-    page.write_text(readme(page.read_text(), list(found.values())))
+    for page, featured in PAGES.items():
+        path = ROOT / page
+        path.write_text(filled(path.read_text(), list(found.values()), featured))
     for name, report in found.items():
         (RESULTS / f"{name}.md").write_text(markdown(report))
     for series, name in PLOTS.items():

@@ -24,9 +24,16 @@ def test_every_committed_run_is_shown(kept):
     assert files == set(kept)
 
 
-def test_the_readme_s_table(kept):
-    text = (summary.ROOT / "README.md").read_text()
-    assert summary.readme(text, list(kept.values())) == text, AGAIN
+@pytest.mark.parametrize("page", summary.PAGES)
+def test_a_page_s_table(kept, page):
+    text = (summary.ROOT / page).read_text()
+    assert summary.filled(text, list(kept.values()), summary.PAGES[page]) == text, AGAIN
+
+
+def test_the_readme_has_ten_rows(kept):
+    rows = summary.table(list(kept.values()), summary.FEATURED).splitlines()[4:]
+    assert len(rows) == len(summary.FEATURED) == 10
+    assert (summary.ROOT / "README.md").read_text().count("\n") <= 120
 
 
 @pytest.mark.parametrize("name", summary.RUNS)
@@ -50,18 +57,18 @@ def test_a_plot_draws_what_it_describes(kept, series, tmp_path):
     assert (tmp_path / "one.svg").read_text().count('id="axes_') == 2
 
 
-def test_the_readme_shows_every_plot():
-    text = (summary.ROOT / "README.md").read_text()
-    shown = {Path(part.split(")")[0]).stem for part in text.split("](benchmarks/results/")[1:]}
+def test_the_measurements_show_every_plot():
+    text = (summary.ROOT / "docs" / "measurements.md").read_text()
+    shown = {Path(part.split(")")[0]).stem for part in text.split("](../benchmarks/results/")[1:]}
     assert shown >= set(summary.PLOTS)
 
 
 def test_a_table_of_other_figures_would_be_noticed(kept):
-    text = (summary.ROOT / "README.md").read_text()
+    text = (summary.ROOT / "docs" / "measurements.md").read_text()
     ckks = json.loads(json.dumps(kept["ckks"]))
     row = next(row for row in ckks["rows"] if row.get("targets"))
     row["targets"][0]["value"] *= 1.5
-    assert summary.readme(text, [*kept.values(), ckks]) != text
+    assert summary.filled(text, [*kept.values(), ckks]) != text
 
 
 def test_the_developer_s_cases_are_found_by_their_process():
