@@ -1,4 +1,4 @@
-"""Tables and plots that are written from the JSON in `results`: the README's, the pages', the runs'."""
+"""Tables and plots, written from the JSON in `results`: for README, pages and runs."""
 
 from collections.abc import Sequence
 from pathlib import Path

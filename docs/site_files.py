@@ -1,4 +1,4 @@
-"""Brings files beside `docs/` into the site, so that their links work there as in the repository."""
+"""Bring files beside `docs/` into the site: links work there as in the repository."""
 
 import re
 from pathlib import Path
