@@ -4,17 +4,15 @@ The page needs nothing else: no script, no font, no network. Needs jinja2 and ma
 (`pip install 'securecomp[report]'`).
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from securecomp.show.exhibit import Exhibit, Plot, TextTable
+from securecomp.show.exhibit import Exhibit, TextTable
 from securecomp.show.figures import svg
 from securecomp.show.pages import render
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.results import Result, Run
-from securecomp.statistics.summaries.definitions import Histogram
 
 Answer = Result | Analysis
 
@@ -67,32 +65,9 @@ def exhibition(exhibits: Sequence[Exhibit], title: str, about: str) -> str:
     return render("exhibits.html", title=title, about=about, sections=sections)
 
 
-def _section(answer: Result | Exhibit) -> AnswerSection:
-    if isinstance(answer, Exhibit):
-        grids, plots, remarks = answer.grids(), answer.plots(), answer.remarks()
-    else:
-        header, cells = answer.grid()
-        grids = [TextTable("", tuple(header), tuple(map(tuple, cells)))]
-        plots, remarks = _bars(answer), list(answer.remarks)
-        if answer.guarantee is not None:
-            remarks.append(f"noised, {answer.guarantee}")
-    return AnswerSection(answer.title, grids, [(plot.title, svg(plot)) for plot in plots], remarks)
-
-
-def _bars(result: Result) -> list[Plot]:
-    """Return a histogram's figure."""
-    statistic = result.statistic
-    if not isinstance(statistic, Histogram):
-        return []
-    series = {}
-    for row in result.rows:
-        counts = [math.nan if n is None else n for n in row["value"]]
-        ends = {"from": row["edges"][:-1], "to": row["edges"][1:], "count": counts}
-        name = "rows" if statistic.by is None else f"{statistic.by}={row['group']}"
-        series[name] = ends
-    hidden = any(n is None for row in result.rows for n in row["value"])
-    title = result.title + ("; bins with * are not shown" if hidden else "")
-    return [Plot("bars", title, str(statistic.column), "rows", series)]
+def _section(answer: Exhibit) -> AnswerSection:
+    figures = [(plot.title, svg(plot)) for plot in answer.plots()]
+    return AnswerSection(answer.title, answer.grids(), figures, answer.remarks())
 
 
 def _learned(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
@@ -118,7 +93,4 @@ def _cost(run: Run) -> dict[str, Any]:
         "messages": f"{transcript.messages:,}",
         "bytes": f"{most:,}",
         "seconds": f"{run.seconds * 1e3:,.1f} ms",
-        "plain": (
-            "-" if run.plaintext_seconds is None else f"{run.plaintext_seconds * 1e3:,.2f} ms"
-        ),
     }

@@ -1,8 +1,9 @@
 """`securecomp stats`: statistics and analyses over files, one a site."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -25,15 +26,26 @@ if TYPE_CHECKING:
     from securecomp.statistics import Result, Run, Statistic
     from securecomp.statistics.analysis import Analysis
 
+F = TypeVar("F", bound=Callable[..., Any])
+OF_A_COLUMN = {
+    "sum": "Sum of a column.",
+    "mean": "Mean of a column.",
+    "variance": "Sample variance and sd.",
+    "skewness": "Sample skewness.",
+}
+"""Statistics that take one column, and the help of their options."""
+
+
+def _of_a_column(command: F) -> F:
+    for name, words in reversed(OF_A_COLUMN.items()):
+        command = click.option(f"--{name}", multiple=True, metavar="COL", help=words)(command)
+    return command
+
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--count", is_flag=True, help="Number of rows.")
-@click.option("--sum", "sums", multiple=True, metavar="COL", help="Sum of a column.")
-@click.option("--mean", "means", multiple=True, metavar="COL", help="Mean of a column.")
-@click.option(
-    "--variance", "variances", multiple=True, metavar="COL", help="Sample variance and sd."
-)
+@_of_a_column
 @click.option(
     "--histogram", "histograms", multiple=True, metavar="COL", help="Counts in bins; see --edges."
 )
@@ -89,9 +101,6 @@ if TYPE_CHECKING:
 def stats(
     files: tuple[Path, ...],
     count: bool,
-    sums: tuple[str, ...],
-    means: tuple[str, ...],
-    variances: tuple[str, ...],
     histograms: tuple[str, ...],
     edges: tuple[str, ...],
     crosstabs: tuple[tuple[str, str], ...],
@@ -130,22 +139,13 @@ def stats(
     bins = bins * len(histograms) if len(bins) == 1 else bins
     with plain_errors(), plain_warnings(), status("computing"):
         from securecomp.protocol import sum_protocols as protocols
-        from securecomp.statistics import (
-            Codebook,
-            Count,
-            CrossTable,
-            Histogram,
-            Mean,
-            Study,
-            Sum,
-            Variance,
-        )
+        from securecomp.statistics import Codebook, Count, CrossTable, Histogram, Study
+        from securecomp.statistics.summaries import STATISTICS
         from securecomp.statistics.table_files import name_sites, read_table
 
         wanted: list[Statistic] = [Count(None, by)] if count else []
-        wanted += [Sum(column, by) for column in sums]
-        wanted += [Mean(column, by) for column in means]
-        wanted += [Variance(column, by) for column in variances]
+        kinds = {kind.name: kind for kind in STATISTICS}
+        wanted += [kinds[name](column, by) for name in OF_A_COLUMN for column in others[name]]
         wanted += [
             Histogram(column, by, these) for column, these in zip(histograms, bins, strict=True)
         ]
@@ -216,7 +216,6 @@ def _cost(run: "Run") -> dict[str, Any]:
         "messages": run.transcript.messages,
         "bytes_sent": run.transcript.bytes_sent,
         "seconds": run.seconds,
-        "plaintext_seconds": run.plaintext_seconds,
         "learned": dict(run.learned),
         "taken_from_data": dict(run.from_data),
     }
@@ -229,7 +228,7 @@ def _print(results: list["Result"], analyses: list["Analysis"]) -> None:
         table(screen, result.title, header, cells)
         if result.guarantee is not None:
             say(screen, f"noised, {result.guarantee}")
-    for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
+    for remark in dict.fromkeys(remark for result in results for remark in result.cautions):
         say(screen, remark)
     if results:
         run = results[0].run

@@ -185,7 +185,6 @@ class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             getattr(protocol, "servers", 1),
             carrier.transcript,
             time.perf_counter() - clock,
-            None,
             self.learned_,
             dict(read.from_data),
             trainer.opener.count + (first.count if first else 0),

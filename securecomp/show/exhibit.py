@@ -17,21 +17,24 @@ class TextTable:
         title: One line, or "".
         header: A word for each column.
         rows: Cells, formatted; as many as columns.
+        numbers: Whether the first column is aligned as the others are.
     """
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    numbers: bool = False
 
     def lines(self) -> list[str]:
-        """Return the table as text: the first column left, the others right."""
+        """Return the table as text: the first column left, unless it is a number; others right."""
         table = (self.header, *self.rows)
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = []
         for cells in table:
             pairs = list(zip(cells, widths, strict=True))
-            first = pairs[0][0].ljust(pairs[0][1])
-            lines.append("  ".join([first, *(c.rjust(w) for c, w in pairs[1:])]).rstrip())
+            (name, width), *rest = pairs
+            first = name.rjust(width) if self.numbers else name.ljust(width)
+            lines.append("  ".join([first, *(c.rjust(w) for c, w in rest)]).rstrip())
         return [self.title, *lines] if self.title else lines
 
 

@@ -10,11 +10,12 @@ from securecomp.statistics.regression.regression_results import Regression
 from securecomp.statistics.results import Result, Run
 from securecomp.statistics.schema import Column
 from securecomp.statistics.study import Study
-from securecomp.statistics.summaries.definitions import (
+from securecomp.statistics.summaries import (
     Count,
     CrossTable,
     Histogram,
     Mean,
+    Skewness,
     Statistic,
     Sum,
     Variance,
@@ -41,6 +42,7 @@ __all__ = [
     "Result",
     "Run",
     "Scores",
+    "Skewness",
     "Statistic",
     "Study",
     "Sum",

@@ -19,17 +19,14 @@ class Analysis(Exhibit):
     def notes(self) -> list[str]:
         """Return remarks, cost, who learned what, and what was opened on the way."""
         run = self.run
-        notes = [*self.remarks(), *run.summary().split("\n")]
-        notes += [f"{party} learned: {what}" for party, what in run.learned.items()]
+        notes = [*self.remarks(), *run.notes()]
         if run.opened:
             names = list(run.opened[:_SHOWN])
             more = len(run.opened) - len(names)
             names += [f"and {more:,} more"] if more else []
             times = "once" if run.sums == 1 else f"in {run.sums} sums"
             notes.append(f"opened {times}, as totals over all sites: {', '.join(names)}")
-        if run.from_data:
-            facts = "; ".join(f"{name}: {value}" for name, value in run.from_data.items())
-            notes.append(f"public, taken from the data: {facts}")
+        notes += run.facts_from_data()
         return notes
 
     def to_json(self) -> dict[str, Any]:

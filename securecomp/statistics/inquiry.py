@@ -96,7 +96,7 @@ class Inquiry:
         self._learned |= learned
 
     def done(self) -> Run:
-        """Return what it took, from the inquiry's start to now; plaintext's time is not known."""
+        """Return what it took, from the inquiry's start to now."""
         summed = self.adder.count or not self._beside
         added = self.protocol.learned() if summed else {}
         names = [self.protocol.name] * bool(summed) + [self._beside] * bool(self._beside)
@@ -106,7 +106,6 @@ class Inquiry:
             servers=getattr(self.protocol, "servers", 1) if summed else self._servers,
             transcript=self.carrier.transcript,
             seconds=time.perf_counter() - self._start,
-            plaintext_seconds=None,
             learned={**added, **self._learned},
             from_data=dict(self.schema.from_data),
             sums=self.adder.count,

@@ -20,6 +20,7 @@ from securecomp.statistics.schema import MAX_ROWS, Schema
 from securecomp.statistics.site_table import Level, Table
 
 Missing = Literal["error", "drop"]
+_POWERS = {1: "", 2: " squared", 3: " cubed"}
 
 
 class Measure(Protocol):
@@ -146,7 +147,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class PowerSum:
-    """The sum of a column, or of its squares, in each cell of a cross table."""
+    """The sum of a column, or of its squares or cubes, in each cell of a cross table."""
 
     column: str
     power: int
@@ -154,7 +155,7 @@ class PowerSum:
 
     def labels(self, schema: Schema) -> list[str]:
         """Name the cells."""
-        what = f"sum of {self.column}" + ("" if self.power == 1 else " squared")
+        what = f"sum of {self.column}{_POWERS[self.power]}"
         return [f"{what} {cell}".strip() for cell in cell_names(schema, self.by)]
 
     def bound(self, schema: Schema) -> int:
@@ -168,6 +169,35 @@ class PowerSum:
         values = table.numbers(self.column).values
         integers = schema.grid(self.column).encode(values, table.where(self.column), "row")
         return power_sums(integers[keep], codes[keep], cells, self.power)
+
+
+@dataclass(frozen=True, slots=True)
+class Centred:
+    """A sum of distances from a middle, which no row is as far from as it may be from zero.
+
+    Attributes:
+        sums: Of the values.
+        rows: How many there are.
+        middle: On the column's grid.
+    """
+
+    sums: PowerSum
+    rows: Tally
+    middle: int
+
+    def labels(self, schema: Schema) -> list[str]:
+        """Name the cells."""
+        return [f"{label}, from the middle" for label in self.sums.labels(schema)]
+
+    def bound(self, schema: Schema) -> int:
+        """Return the largest sum."""
+        return self.sums.bound(schema) + abs(self.middle) * self.rows.bound(schema)
+
+    def part(self, table: Table, schema: Schema, missing: Missing) -> list[int]:
+        """Sum one site's rows."""
+        totals = self.sums.part(table, schema, missing)
+        rows = self.rows.part(table, schema, missing)
+        return [s - self.middle * n for s, n in zip(totals, rows, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

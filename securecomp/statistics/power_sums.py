@@ -14,17 +14,21 @@ _INT64 = (1 << 63) - 1
 def power_sums(
     integers: npt.NDArray[Any], codes: npt.NDArray[np.int64], groups: int, power: int
 ) -> list[int]:
-    """Return, for each group, the sum of the integers (power 1) or of their squares (power 2).
+    """Return, for each group, the sum of the integers, of their squares or their cubes.
 
     Args:
         integers: int64, or objects that are Python ints, shape (rows,).
         codes: Each row's group, shape (rows,), in [0, groups).
         groups: Number of groups.
-        power: 1 or 2.
+        power: 1, 2 or 3.
     """
     if power == 1:
         return _sums(integers, codes, groups)
-    return product_sums(integers, integers, codes, groups)
+    if power == 2:
+        return product_sums(integers, integers, codes, groups)
+    wide = integers.dtype == object or _largest(integers) >= 1 << 31
+    plain = integers.astype(object) if wide else integers
+    return product_sums(plain, plain * plain, codes, groups)
 
 
 def product_sums(

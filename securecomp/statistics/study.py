@@ -1,7 +1,6 @@
 """A study: several sites, each with its own rows, asked questions about all of them together."""
 
 import dataclasses
-import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -25,7 +24,7 @@ from securecomp.statistics.comparisons import (
     stratified,
     t_tests,
 )
-from securecomp.statistics.disclosure import release
+from securecomp.statistics.disclosure.release import Release, check
 from securecomp.statistics.disclosure.suppression import DEFAULT_MINIMUM, Rule
 from securecomp.statistics.disclosure.table_cells import needed
 from securecomp.statistics.inquiry import Inquiry
@@ -35,19 +34,26 @@ from securecomp.statistics.regression import glm
 from securecomp.statistics.results import Result
 from securecomp.statistics.schema import MAX_ROWS, Column, Schema
 from securecomp.statistics.site_table import Table
-from securecomp.statistics.summaries import definitions
-from securecomp.statistics.summaries.definitions import Pool, Statistic
+from securecomp.statistics.summaries import (
+    Count,
+    CrossTable,
+    Histogram,
+    Mean,
+    Skewness,
+    Statistic,
+    Sum,
+    Variance,
+)
+from securecomp.statistics.summaries.pooled_comparison import Comparison, compare
 from securecomp.statistics.survival import cox, kaplan_meier, log_rank
-
-_ROUNDING = 1e-12  # of the terms' size: what adding floats may lose
 
 
 class Study:
     """Sites that compute together, simulated in this process.
 
     Every site's rows are read by that site's role alone; what the roles exchange are the sealed
-    messages that would cross a network. For comparison, the same is computed from pooled rows
-    with plain numpy, which only a simulation can do.
+    messages that would cross a network. `compare` also computes from the pooled rows, which only a
+    simulation can do.
 
     Example:
         >>> study = Study({"north": north, "south": south, "west": west})  # doctest: +SKIP
@@ -199,19 +205,23 @@ class Study:
         Args:
             by: Categorical column to group by.
         """
-        return self._one(definitions.Count(None, by))
+        return self._one(Count(None, by))
 
     def sum(self, column: str, *, by: str | None = None) -> Result:
         """Sum a numeric column; exact."""
-        return self._one(definitions.Sum(column, by))
+        return self._one(Sum(column, by))
 
     def mean(self, column: str, *, by: str | None = None) -> Result:
         """Average a numeric column; the exact mean, rounded once."""
-        return self._one(definitions.Mean(column, by))
+        return self._one(Mean(column, by))
 
     def variance(self, column: str, *, by: str | None = None) -> Result:
         """Return the sample variance and standard deviation, from exact power sums."""
-        return self._one(definitions.Variance(column, by))
+        return self._one(Variance(column, by))
+
+    def skewness(self, column: str, *, by: str | None = None) -> Result:
+        """Return the adjusted Fisher-Pearson skewness, from exact power sums; rounded once."""
+        return self._one(Skewness(column, by))
 
     def histogram(self, column: str, edges: Sequence[float], *, by: str | None = None) -> Result:
         """Count rows in bins [a, b), the last one closed, and below and above them."""
@@ -219,11 +229,11 @@ class Study:
             raise ParameterError(
                 f"edges are the bins' borders, at least two numbers; not {edges!r}"
             )
-        return self._one(definitions.Histogram(column, by, tuple(map(float, edges))))
+        return self._one(Histogram(column, by, tuple(map(float, edges))))
 
     def crosstab(self, row: str, col: str, *, by: str | None = None) -> Result:
         """Count rows for each pair of levels of two categorical columns."""
-        return self._one(definitions.CrossTable(None, by, row, col))
+        return self._one(CrossTable(None, by, row, col))
 
     def _one(self, statistic: Statistic) -> Result:
         return self.run([statistic])[0]
@@ -254,27 +264,37 @@ class Study:
             also = needed(statistics, schema, self.missing, count_sites)
             measures = list(dict.fromkeys([*measures, *also]))
             sizes = {m: len(m.labels(schema)) for m in measures}
-            release.check(statistics, sizes, schema, self.missing)
+            check(statistics, sizes, schema, self.missing)
         totals = ask.totals(measures)
         finished = [statistic.finish(totals, schema) for statistic in statistics]
         run = ask.done()
-        # The pool reads each column once, before the clock starts.
-        pool = Pool(self.tables, schema)
-        for statistic in statistics:
-            statistic.plaintext(pool)
-        start = time.perf_counter()
-        plain = [statistic.plaintext(pool) for statistic in statistics]
-        run = dataclasses.replace(run, plaintext_seconds=time.perf_counter() - start)
-        count = sum(table.rows for table in self.tables)
-        shown_by = release.Release(statistics, totals, schema, self.missing, self.rule)
+        release = Release(statistics, totals, schema, self.missing, self.rule)
         results = []
-        for s, rows, values in zip(statistics, finished, plain, strict=True):
-            shown = shown_by.of(s, rows, values, s.outside(pool))
-            rounding = _ROUNDING * s.magnitude(schema, count)
-            results.append(
-                Result(s, shown.rows, shown.plaintext, run, rounding, shown.outside, shown.remarks)
-            )
+        for statistic, rows in zip(statistics, finished, strict=True):
+            shown = release.of(statistic, rows)
+            results.append(Result(statistic, shown.rows, run, shown.remarks))
         return results
+
+    def compare(self, asked: Sequence[Statistic] | Sequence[Result]) -> list[Comparison]:
+        """Hold each figure of results against exact arithmetic over the pooled rows.
+
+        Only a simulation can: this reads the rows of all sites in one place. `run` does not.
+
+        Args:
+            asked: Questions, which are answered first, or results of this study.
+
+        Raises:
+            ParameterError: Answers with noise; or as `run`.
+            RangeError: As `run`.
+        """
+        if self.privacy is not None:
+            raise ParameterError("answers with noise are not those of the pooled rows")
+        results = [each for each in asked if isinstance(each, Result)]
+        if len(results) < len(asked):
+            results = self.run([each for each in asked if isinstance(each, Statistic)])
+        closed = self.codebook is not None
+        schema = Schema(self.tables, self.columns, rows=self.rows, closed=closed)
+        return compare(results, self.tables, schema)
 
     def _noised(self, privacy: Privacy, statistics: Sequence[Statistic]) -> list[Result]:
         from securecomp.statistics.summaries.private_summaries import (

@@ -52,7 +52,7 @@ def test_the_transcript_of_stats(run, folder):
 
 def test_masking_leaves_a_time_nowhere():
     for name in ("demo-hospitals.txt", "stats.txt"):
-        assert "# ms, against # ms" in transcript(name)
+        assert "# ms" in transcript(name)
     for path in TRANSCRIPTS.glob("*.txt"):
         assert not re.search(r"\d ms", path.read_text(encoding="utf-8"))
 
@@ -151,7 +151,6 @@ def test_the_sites():
 def test_a_terminal_shows_that_work_is_going_on(monkeypatch, run):
     from contextlib import contextmanager
 
-    from securecomp.cli.main import main
     from securecomp.protocol.local_carrier import LocalCarrier
 
     shown, while_shown = [], []
@@ -168,7 +167,7 @@ def test_a_terminal_shows_that_work_is_going_on(monkeypatch, run):
         while_shown.append(list(shown))
         start(carrier)
 
-    monkeypatch.setattr(main, "status", status)
+    monkeypatch.setattr(sys.modules["securecomp.cli.main"], "status", status)
     monkeypatch.setattr(LocalCarrier, "start", watch)
     run("demo", "hospitals")
     assert while_shown == [["computing"], ["computing"]]

@@ -40,13 +40,14 @@ def test_numpy_histogram(name, library):
     cells, edges = HISTOGRAMS[name]
     cells = np.array(cells)
     sites = {"a": library({"x": cells[::2]}), "b": library({"x": cells[1::2]})}
-    result = Study(sites, minimum_count=0).histogram("x", edges)
+    study = Study(sites, minimum_count=0)
+    result = study.histogram("x", edges)
     assert result.value == np.histogram(cells.astype(float), edges)[0].tolist()
     (row,) = result.rows
     assert row["below"] == int((cells < edges[0]).sum())
     assert row["above"] == int((cells > edges[-1]).sum())
     assert sum(result.value) + row["below"] + row["above"] == len(cells)
-    assert result.equal
+    assert study.compare([result])[0].equal
 
 
 def test_numpy_histogram_at_random():

@@ -202,11 +202,12 @@ def test_a_mean_never_shows_the_number_of_rows(opened):
     assert sum(SIZES) not in opened.values()
 
 
-def test_noised_results_are_never_called_equal():
-    result = private().count()
-    assert not result.equal
-    assert result.plaintext == (None,)
-    assert result.run.plaintext_seconds is None
+def test_noised_results_are_compared_with_nothing():
+    noised = private()
+    with pytest.raises(ParameterError, match="are not those of the pooled rows"):
+        noised.compare([noised.count()])
+    with pytest.raises(ParameterError, match="are not those of the pooled rows"):
+        noised.compare([Count()])
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "decimals", "wide"])

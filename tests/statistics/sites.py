@@ -13,10 +13,43 @@ from securecomp import Study
 NAMES = ("north", "south", "east", "west", "centre")
 
 
+class Compared(Study):
+    """A study whose results also say what the pooled rows give."""
+
+    def run(self, statistics):
+        return [ComparedResult(self, result) for result in super().run(statistics)]
+
+
+class ComparedResult:
+    """A result, and its comparison with the pooled rows when somebody asks for it."""
+
+    def __init__(self, study, result):
+        self._study, self.result = study, result
+
+    def __getattr__(self, name):
+        return getattr(self.result, name)
+
+    def __str__(self):
+        return str(self.result)
+
+    @property
+    def comparison(self):
+        (found,) = self._study.compare([self.result])
+        return found
+
+    @property
+    def equal(self):
+        return self.comparison.equal
+
+    @property
+    def plaintext(self):
+        return self.comparison.plaintext
+
+
 def study(*frames, **options):
     """A study of frames, at sites called north, south, east, ..., that shows small cells too."""
     options = {"minimum_count": 0, **options}
-    return Study(dict(zip(NAMES, frames, strict=False)), **options)
+    return Compared(dict(zip(NAMES, frames, strict=False)), **options)
 
 
 def cut(rows, parts=3):
@@ -26,7 +59,7 @@ def cut(rows, parts=3):
 
 def by_site(rows, column):
     """A study of the sites that a column names."""
-    return Study({str(name): part for name, part in rows.groupby(column)})
+    return Compared({str(name): part for name, part in rows.groupby(column)})
 
 
 def frame(library, **columns):

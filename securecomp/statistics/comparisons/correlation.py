@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.show.exhibit import TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import (
     check_confidence,
@@ -26,7 +27,7 @@ from securecomp.statistics.distributions import (
 )
 from securecomp.statistics.inquiry import Asks
 from securecomp.statistics.moments import JointMoments, check_columns, column_moments, products
-from securecomp.statistics.results import Backend, Run, data_frame, show
+from securecomp.statistics.results import Backend, Run, data_frame
 from securecomp.statistics.site_table import Table
 
 Matrix = npt.NDArray[np.float64]

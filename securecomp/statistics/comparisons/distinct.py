@@ -33,13 +33,14 @@ from securecomp.core.entropy import Entropy
 from securecomp.core.limbs import HIDING_BITS
 from securecomp.errors import ParameterError, RangeError
 from securecomp.show.exhibit import TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import check_confidence, half_width
 from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import kept_rows
 from securecomp.statistics.moments import check_columns
-from securecomp.statistics.results import Run, show
+from securecomp.statistics.results import Run
 from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.site_table import Level, Table
 

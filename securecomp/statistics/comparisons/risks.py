@@ -14,12 +14,13 @@ from typing import Any, Literal, Protocol
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.show.exhibit import Plot, TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import check_confidence, half_width, normal_pvalue, show_p
 from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import Tally
 from securecomp.statistics.moments import two_columns
-from securecomp.statistics.results import Backend, Run, data_frame, show
+from securecomp.statistics.results import Backend, Run, data_frame
 from securecomp.statistics.site_table import Level
 
 Effect = Literal["odds ratio", "relative risk", "risk difference"]

@@ -19,6 +19,7 @@ import numpy as np
 from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.show.exhibit import Plot, TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.comparisons.risks import marked_level
@@ -26,7 +27,7 @@ from securecomp.statistics.distributions import check_confidence, half_width
 from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import bin_names, group_codes, kept_rows
 from securecomp.statistics.moments import two_columns
-from securecomp.statistics.results import Backend, Run, data_frame, show
+from securecomp.statistics.results import Backend, Run, data_frame
 from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.site_table import Level, Table
 

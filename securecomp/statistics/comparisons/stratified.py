@@ -22,6 +22,7 @@ import numpy as np
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.show.exhibit import Plot, TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.adder import RealBlock
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.comparisons.risks import (
@@ -41,7 +42,7 @@ from securecomp.statistics.distributions import (
 from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import Tally
 from securecomp.statistics.moments import check_columns, two_columns
-from securecomp.statistics.results import Backend, Run, data_frame, show
+from securecomp.statistics.results import Backend, Run, data_frame
 from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.site_table import Level
 

@@ -17,6 +17,7 @@ import numpy as np
 from securecomp.core.fixedpoint import FixedPoint, Number
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.show.exhibit import Plot, TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import (
@@ -40,7 +41,7 @@ from securecomp.statistics.moments import (
     two_columns,
 )
 from securecomp.statistics.power_sums import power_sums
-from securecomp.statistics.results import Backend, Run, data_frame, show
+from securecomp.statistics.results import Backend, Run, data_frame
 from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.site_table import Level
 

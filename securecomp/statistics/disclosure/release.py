@@ -1,6 +1,6 @@
 """What leaves a run: its results without small cells, and what a reader is told of that."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -8,18 +8,10 @@ from typing import Any
 from securecomp.errors import ParameterError
 from securecomp.statistics.disclosure.attacker import Cell
 from securecomp.statistics.disclosure.suppression import HIDDEN, Pattern, Rule, protect
-from securecomp.statistics.disclosure.table_cells import Cells, is_flag, tally
+from securecomp.statistics.disclosure.table_cells import Cells, is_flag
 from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.schema import Schema
-from securecomp.statistics.summaries.definitions import (
-    Count,
-    CrossTable,
-    Histogram,
-    Row,
-    Statistic,
-    Sum,
-    Totals,
-)
+from securecomp.statistics.summaries.statistic import Row, Statistic, Totals
 
 _MOST = 20_000
 """Cells that several questions may tell apart together, so that differences can be looked for."""
@@ -32,14 +24,10 @@ class Released:
     Attributes:
         rows: As `finish` made them, None for what is suppressed; such a row also has `suppressed`:
             what is shown instead, in the form of what it stands for, "" for what is not suppressed.
-        plaintext: The values computed from pooled rows, None where the row has none.
-        outside: What plaintext has beside them, likewise.
         remarks: What a reader must know.
     """
 
     rows: tuple[Row, ...]
-    plaintext: tuple[Any, ...]
-    outside: tuple[Any, ...]
     remarks: tuple[str, ...]
 
 
@@ -85,7 +73,7 @@ class Release:
         self._pattern = Pattern()
         if not rule.active:
             return
-        counts = [totals[tally(s, missing)] for s in statistics]
+        counts = [totals[s.counted(missing)] for s in statistics]
         alone = len(statistics) == 1 and not is_flag(statistics[0], schema)
         every = rule.minimum_sites == 1 and not any(map(rule.small, chain(*counts)))
         # Sums of counts that are not small are not small either; differences may be.
@@ -95,17 +83,11 @@ class Release:
             self._cells = found
             self._pattern = protect(counted, found.space, rule, found.finest(counted))
 
-    def of(
-        self,
-        statistic: Statistic,
-        rows: Sequence[Row],
-        plaintext: Sequence[Any],
-        outside: Sequence[Any],
-    ) -> Released:
+    def of(self, statistic: Statistic, rows: Sequence[Row]) -> Released:
         """Return what is shown of a statistic."""
         cells = self._cells
         if cells is None or not self._pattern.marks:
-            return Released(tuple(rows), tuple(plaintext), tuple(outside), ())
+            return Released(tuple(rows), ())
         marks = [self._marks(cells, statistic, g, row) for g, row in enumerate(rows)]
         shown = [
             {**row, **{k: _blank(row[k], m) for k, m in mark.items()}, "suppressed": mark}
@@ -113,13 +95,8 @@ class Release:
             else row
             for row, mark in zip(rows, marks, strict=True)
         ]
-        plain = [_blank(v, mark["value"]) for v, mark in zip(plaintext, marks, strict=True)]
-        beyond = [
-            _blank(v, [mark["below"], mark["above"]])
-            for v, mark in zip(outside, marks[: len(outside)], strict=True)
-        ]
         remarks = self._remarks() if any(_marked(list(m.values())) for m in marks) else ()
-        return Released(tuple(shown), tuple(plain), tuple(beyond), remarks)
+        return Released(tuple(shown), remarks)
 
     def _marks(self, cells: Cells, s: Statistic, group: int, row: Row) -> dict[str, Any]:
         head = () if s.by is None else (group,)
@@ -128,16 +105,8 @@ class Release:
             one: Cell | None = cells.of(s, (*head, *index))
             return "" if one is None else self._pattern.marks.get(one, "")
 
-        if isinstance(s, Count):
-            return {"value": mark()}
-        if isinstance(s, CrossTable):
-            down, across = range(len(row["row_levels"])), range(len(row["col_levels"]))
-            return {"value": [[mark(a, b) for b in across] for a in down]}
-        if isinstance(s, Histogram):
-            bins = len(row["value"])
-            values = [mark(i) for i in range(bins)]
-            return {"value": values, "below": mark(bins), "above": mark(bins + 1)}
-        return _of_numbers(s, row, len(cells.tables[s].axes[-1].parts) == 2, mark)
+        flags = s.of_values and len(cells.tables[s].axes[-1].parts) == 2
+        return s.marks(row, mark, flags=flags)
 
     def _remarks(self) -> tuple[str, ...]:
         rule, pattern = self._rule, self._pattern
@@ -159,16 +128,6 @@ class Release:
         elif pattern.withheld:
             remarks.append("do not publish totals beside this: suppressed cells would follow")
         return tuple(remarks)
-
-
-def _of_numbers(s: Statistic, row: Row, flags: bool, mark: Callable[..., str]) -> dict[str, Any]:
-    """Mark sums, means and variances: a sum of zeros and ones is a count, of others it is not."""
-    rows = mark(None) if flags else mark(0)
-    ones = mark(1) if flags else ""
-    if isinstance(s, Sum):
-        return {"value": ones if flags else HIDDEN if rows else ""}
-    hidden = HIDDEN if rows or ones else ""
-    return {k: rows if k == "n" else hidden for k in ("value", "sd", "n") if k in row}
 
 
 def _blank(value: Any, mark: Any) -> Any:

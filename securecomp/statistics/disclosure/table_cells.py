@@ -7,32 +7,28 @@ ones that is summed here and a category there, are known to be about the same ro
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, pairwise, product
+from itertools import chain, combinations, product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.statistics.axes import (
+    FLAGS,
+    Axis,
+    BinPart,
+    Chosen,
+    LevelPart,
+    any_value,
+    level_axis,
+)
 from securecomp.statistics.disclosure.attacker import Cell, UnknownCounts, cell
 from securecomp.statistics.disclosure.suppression import Counted
-from securecomp.statistics.measures import Bins, Contributors, Measure, Missing, PowerSum, Tally
+from securecomp.statistics.measures import Contributors, Measure, Missing, PowerSum
 from securecomp.statistics.schema import Schema
-from securecomp.statistics.summaries.definitions import (
-    Count,
-    CrossTable,
-    Histogram,
-    Mean,
-    Statistic,
-    Sum,
-    Totals,
-    Variance,
-)
-
-Chosen = Callable[[Any], bool]
-"""Whether a value belongs to a part of a column."""
-_NUMERIC = (Sum, Mean, Variance)
+from securecomp.statistics.summaries.statistic import Statistic, Totals
 
 
 class _Absent:
@@ -40,14 +36,6 @@ class _Absent:
 
 
 _ABSENT = _Absent()
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One dimension of a table of counts: a column, and the parts that it is divided into."""
-
-    column: str
-    parts: tuple[Chosen, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +55,13 @@ class Counts:
     shown: tuple[tuple[int, ...], ...] = ((),)
 
 
-def tally(statistic: Statistic, missing: Missing) -> Tally | Bins:
-    """Return the measure that counts the rows behind each value of a statistic."""
-    groups, column = statistic.groups, statistic.column
-    if isinstance(statistic, CrossTable):
-        return Tally((*groups, statistic.row, statistic.col))
-    if column is None or isinstance(statistic, Count):
-        return Tally(groups)
-    if isinstance(statistic, Histogram):
-        return Bins(column, statistic.edges, groups)
-    # Without missing values it is the count of all rows, which may be summed anyway.
-    return Tally(groups, () if isinstance(statistic, Sum) and missing == "error" else (column,))
-
-
 def needed(
     statistics: Sequence[Statistic], schema: Schema, missing: Missing, count_sites: bool
 ) -> list[Measure]:
     """Return what has to be summed beside the statistics' own measures."""
     found: list[Measure] = []
     for statistic in statistics:
-        counted = tally(statistic, missing)
+        counted = statistic.counted(missing)
         found.append(counted)
         if count_sites:
             found.append(Contributors(counted))
@@ -97,7 +72,7 @@ def needed(
 
 def is_flag(statistic: Statistic, schema: Schema) -> bool:
     """Whether a statistic is of a column of zeros and ones, whose sum is a count."""
-    if not isinstance(statistic, _NUMERIC) or statistic.column is None:
+    if not statistic.of_values or statistic.column is None:
         return False
     grid = schema.grid(statistic.column)
     return grid.exact and grid.scale == 1 and grid.limit == 1
@@ -141,16 +116,13 @@ class Cells:
 
     def _counts(self, s: Statistic, totals: Totals) -> Counts:
         schema = self._schema
-        axes: list[Axis] = [self._levels(column) for column in s.groups]
-        counted = tally(s, self._missing)
+        axes = [level_axis(schema, column) for column in s.groups]
+        counted = s.counted(self._missing)
         found = np.array(totals[counted], np.int64)
         sites: dict[tuple[int, ...], list[int] | None] = {(): totals.get(Contributors(counted))}
         shown: tuple[tuple[int, ...], ...] = ((),)
-        if isinstance(s, CrossTable):
-            axes += [self._levels(s.row), self._levels(s.col)]
-        elif isinstance(counted, Bins):
-            axes.append(Axis(counted.column, _bin_parts(counted.edges)))
-        elif isinstance(s, _NUMERIC) and s.column is not None:
+        axes += s.axes(schema)
+        if s.of_values and s.column is not None:
             ones = np.array(totals[_ones(s)], object)
             if is_flag(s, schema) and bool(((ones >= 0) & (ones <= found)).all()):
                 ones = ones.astype(np.int64)
@@ -159,9 +131,9 @@ class Cells:
                 having = totals.get(Contributors(_ones(s)))
                 flags = None if having is None else list(chain(*((-1, n) for n in having)))
                 sites = {(): flags, (len(axes),): sites[()]}
-                axes.append(Axis(s.column, _FLAGS))
+                axes.append(Axis(s.column, FLAGS))
             else:
-                axes.append(Axis(s.column, (_any,)))
+                axes.append(Axis(s.column, (any_value,)))
         shape = [len(axis.parts) for axis in axes]
         asked = {
             over: np.array(n).reshape([1 if i in over else size for i, size in enumerate(shape)])
@@ -170,16 +142,13 @@ class Cells:
         }
         return Counts(tuple(axes), found.reshape(shape), asked, shown)
 
-    def _levels(self, column: str) -> Axis:
-        return Axis(column, tuple(_Level(v) for v in self._schema.levels(column)))
-
     def _divide(self) -> None:
         """Find the classes of each column, and which of them each part has."""
         parts: dict[str, dict[Chosen, None]] = {}
         for axis in chain.from_iterable(t.axes for t in self.tables.values()):
             parts.setdefault(axis.column, {}).update(dict.fromkeys(axis.parts))
         for column, chosen in parts.items():
-            chosen[_any] = None
+            chosen[any_value] = None
             # Values that all parts treat alike are one class.
             alike: dict[tuple[bool, ...], int] = {}
             members: dict[Chosen, set[int]] = {part: set() for part in chosen}
@@ -194,13 +163,13 @@ class Cells:
 
     def _values(self, parts: Mapping[Chosen, None]) -> list[Any]:
         """Return values of which every part has all or none that are like one of them."""
-        levels = [part.level for part in parts if isinstance(part, _Level)]
+        levels = [part.level for part in parts if isinstance(part, LevelPart)]
         if levels:
             return levels
-        if any(part in _FLAGS for part in parts):
+        if any(part in FLAGS for part in parts):
             return [0, 1]
         edges = sorted(
-            {e for part in parts if isinstance(part, _Bin) for e in (part.low, part.high)}
+            {e for part in parts if isinstance(part, BinPart) for e in (part.low, part.high)}
         )
         values: list[float] = []
         for low, high in zip([-math.inf, *edges], [*edges, math.inf], strict=True):
@@ -211,7 +180,7 @@ class Cells:
     def _cell(self, axes: Sequence[Axis], index: tuple[int | None, ...]) -> Cell | None:
         where: dict[str, frozenset[int]] = {}
         for axis, place in zip(axes, index, strict=True):
-            chosen = self._parts[axis.column][_any if place is None else axis.parts[place]]
+            chosen = self._parts[axis.column][any_value if place is None else axis.parts[place]]
             where[axis.column] = where.get(axis.column, chosen) & chosen
         if not all(where.values()):
             return None
@@ -267,57 +236,3 @@ def _note(found: dict[Cell, Counted], new: Counted) -> None:
     old = found.get(new.cell, new)
     sites = new.sites if old.sites is None else old.sites
     found[new.cell] = Counted(new.cell, new.count, old.shown or new.shown, sites)
-
-
-def _any(value: Any) -> bool:  # noqa: ARG001
-    return True
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Level:
-    level: Any
-
-    def __call__(self, value: Any) -> bool:
-        return type(value) is type(self.level) and bool(value == self.level)
-
-
-@dataclass(frozen=True, slots=True)
-class _Bin:
-    """Values from `low` to `high`; which of the two belong to it."""
-
-    low: float
-    high: float
-    closed: tuple[bool, bool]
-
-    def __call__(self, value: Any) -> bool:
-        number = _number(value)
-        if number is None:
-            return False
-        above = number > self.low or (self.closed[0] and number == self.low)
-        return above and (number < self.high or (self.closed[1] and number == self.high))
-
-
-@dataclass(frozen=True, slots=True)
-class _Flag:
-    value: int
-
-    def __call__(self, value: Any) -> bool:
-        return _number(value) == self.value
-
-
-_FLAGS = (_Flag(0), _Flag(1))
-
-
-def _bin_parts(edges: Sequence[float]) -> tuple[Chosen, ...]:
-    last = len(edges) - 2
-    bins = [_Bin(a, b, (True, i == last)) for i, (a, b) in enumerate(pairwise(edges))]
-    below = _Bin(-math.inf, edges[0], (True, False))
-    above = _Bin(edges[-1], math.inf, (False, True))
-    return (*bins, below, above)

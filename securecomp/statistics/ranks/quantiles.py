@@ -22,12 +22,13 @@ from securecomp.core.fixedpoint import is_number, shown
 from securecomp.errors import ParameterError, RangeError
 from securecomp.mpc import SharedArray, concatenate
 from securecomp.show.exhibit import TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import cell_names, group_codes, kept_rows
 from securecomp.statistics.ranks.share_engines import Engine, check_engine, computation, padded_rows
-from securecomp.statistics.results import Run, show
+from securecomp.statistics.results import Run
 from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.site_table import Level, Table, check_column
 

@@ -13,7 +13,6 @@ Source of the sensitivities: `privacy.sensitivity`; what is here is their form f
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from securecomp.core.entropy import Entropy
@@ -31,53 +30,12 @@ from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.session import Layout
 from securecomp.statistics.disclosure.suppression import HIDDEN, Rule
 from securecomp.statistics.inquiry import Inquiry
-from securecomp.statistics.measures import Bins, Measure, Missing, PowerSum, Tally
+from securecomp.statistics.measures import Bins, Centred, Measure, Missing, PowerSum, Tally
 from securecomp.statistics.results import Result
 from securecomp.statistics.schema import Column, Schema
 from securecomp.statistics.site_table import Table
 from securecomp.statistics.summaries.clipped_values import Clipping
-from securecomp.statistics.summaries.definitions import (
-    Count,
-    CrossTable,
-    Histogram,
-    Mean,
-    Row,
-    Statistic,
-    Sum,
-    Totals,
-)
-
-_NORMAL = 1.96
-_ANSWERED = (Count, Sum, Mean, Histogram, CrossTable)
-
-
-@dataclass(frozen=True, slots=True)
-class Centred:
-    """A sum of distances from a middle, which no row is as far from as it may be from zero.
-
-    Attributes:
-        sums: Of the values.
-        rows: How many there are.
-        middle: On the column's grid.
-    """
-
-    sums: PowerSum
-    rows: Tally
-    middle: int
-
-    def labels(self, schema: Schema) -> list[str]:
-        """Name the cells."""
-        return [f"{label}, from the middle" for label in self.sums.labels(schema)]
-
-    def bound(self, schema: Schema) -> int:
-        """Return the largest sum."""
-        return self.sums.bound(schema) + abs(self.middle) * self.rows.bound(schema)
-
-    def part(self, table: Table, schema: Schema, missing: Missing) -> list[int]:
-        """Sum one site's rows."""
-        totals = self.sums.part(table, schema, missing)
-        rows = self.rows.part(table, schema, missing)
-        return [s - self.middle * n for s, n in zip(totals, rows, strict=True)]
+from securecomp.statistics.summaries.statistic import AddedNoise, Row, Statistic, Totals
 
 
 class Noised:
@@ -171,10 +129,7 @@ class Noised:
                 None if ledger is None else cost,
             )
             remarks = self._remarks(len(statistics), shown_rows)
-            nothing = (None,) * len(rows)
-            results.append(
-                Result(s, shown_rows, nothing, run, remarks=remarks, guarantee=guarantee)
-            )
+            results.append(Result(s, shown_rows, run, remarks, guarantee))
         return results
 
     def _check(self, statistics: Sequence[Statistic]) -> None:
@@ -184,15 +139,14 @@ class Noised:
                 'adds to a count or a sum has no bound: ask with unit="record" or "patient"'
             )
         for s in statistics:
-            if not isinstance(s, _ANSWERED):
+            if not s.noised:
                 raise ParameterError(
                     f"{s.name} is not answered with noise; ask for counts, sums, means, "
                     "histograms or cross tables"
                 )
             if s.column is not None:
                 self._clipping.bounds(s.column)
-            named = (*s.groups, *((s.row, s.col) if isinstance(s, CrossTable) else ()))
-            for column in named:
+            for column in s.categories:
                 if self._clipping.columns.get(column, Column()).levels is None:
                     raise ParameterError(
                         f"column {column!r}: with privacy nothing is taken from the data; declare "
@@ -206,12 +160,7 @@ class Noised:
 
     def _measures(self, s: Statistic, schema: Schema) -> tuple[Measure, ...]:
         """Return what is summed: for a mean, distances from the middle of the bounds."""
-        if not isinstance(s, Mean):
-            return s.measures()
-        column = str(s.column)
-        middle = sum(self._clipping.integers(column, schema)) // 2
-        rows = Tally(s.groups, (column,))
-        return rows, Centred(PowerSum(column, 1, s.groups), rows, middle)
+        return s.noise_measures(lambda c: sum(self._clipping.integers(c, schema)) // 2)
 
     def _change(self, measure: Measure, schema: Schema) -> UnitChange:
         """Return what one unit changes in a measure's cells."""
@@ -252,39 +201,40 @@ class Noised:
 
         A mean's are those of its sum of distances from the middle.
         """
-        unit = schema.grid(s.column).scale if isinstance(s, Sum | Mean) and s.column else 1
-        deviation = plan.deviation(places[-1]) / unit
-        error = plan.half_width(places[-1]) / unit
+        unit = s.noise_unit(schema)
+        middle = 0.0
+        if s.column is not None:
+            ends = self._clipping.bounds(s.column)
+            middle = (float(ends.lower) + float(ends.upper)) / 2
+        noise = AddedNoise(
+            unit,
+            plan.deviation(places[-1]) / unit,
+            plan.half_width(places[-1]) / unit,
+            plan.deviation(places[0]),
+            plan.half_width(places[0]),
+            middle,
+        )
         for row in rows:
-            if isinstance(s, Count | Sum):
-                row["error"] = int(error) if unit == 1 else error
-            elif isinstance(s, Mean):
-                ends = self._clipping.bounds(str(s.column))
-                middle = (float(ends.lower) + float(ends.upper)) / 2
-                likely = plan.half_width(places[0])
-                _judge_mean(row, middle, deviation, plan.deviation(places[0]), likely)
-        return deviation, error
+            s.add_error(row, noise)
+        return noise.deviation, noise.half_width
 
     def _shown(self, s: Statistic, row: Row) -> Row:
         """Return a row as it is shown: clamped if asked for, small counts suppressed."""
         row = dict(row)
-        counts = {Count: ("value",), Mean: ("n",), Histogram: ("value", "below", "above")}
-        keys = counts.get(type(s), ("value",) if isinstance(s, CrossTable) else ())
         least = self._rule.minimum_count if self._rule.active else None
         marks: dict[str, Any] = {}
-        for key in keys:
+        for key in s.counts:
             if least is not None:
                 marks[key] = _each(row[key], lambda n: self._rule.mark if n < least else "")
                 row[key] = _each(row[key], lambda n: None if n < least else n)
             if self._privacy.clamp:
                 row[key] = _each(row[key], lambda n: n if n is None else max(n, 0))
-        if isinstance(s, Mean):
-            if marks.get("n"):
-                marks["value"] = HIDDEN
-                row["value"] = row["error"] = None
-            elif self._privacy.clamp and row["value"] is not None and s.column is not None:
-                ends = self._clipping.bounds(s.column)
-                row["value"] = min(max(row["value"], float(ends.lower)), float(ends.upper))
+        if marks.get("n"):
+            marks["value"] = HIDDEN
+            row["value"] = row["error"] = None
+        elif self._privacy.clamp and s.of_values and s.column is not None:
+            ends = self._clipping.bounds(s.column)
+            s.clamp(row, float(ends.lower), float(ends.upper))
         if any(map(_marked, marks.values())):
             row["suppressed"] = marks
         return row
@@ -343,19 +293,8 @@ def _uncentred(
     return {**totals, own.sums: [distance + own.middle * n for distance, n in pairs]}
 
 
-def _judge_mean(row: Row, middle: float, of_sum: float, of_count: float, likely: int) -> None:
-    """Give a mean its error, to first order; none, and no value, where the count is lost."""
-    n, mean = row["n"], row["value"]
-    if mean is None or n <= 0:
-        row["value"] = row["error"] = None
-        return
-    spread = math.hypot(of_sum, (mean - middle) * of_count) / n
-    row["error"] = _NORMAL * spread if n > likely else None
-
-
 def _words(s: Statistic) -> str:
-    what = f"{s.row} by {s.col}" if isinstance(s, CrossTable) else s.column or "rows"
-    return f"{s.name} of {what}" + (f" by {s.by}" if s.by else "")
+    return f"{s.name} of {s.what}" + (f" by {s.by}" if s.by else "")
 
 
 def _each(value: Any, change: Any) -> Any:

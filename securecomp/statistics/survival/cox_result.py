@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from securecomp.errors import ParameterError
 from securecomp.show.exhibit import Plot, TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import check_confidence, half_width, normal_pvalue
 from securecomp.statistics.regression.covariates import Covariates
-from securecomp.statistics.results import Run, show
+from securecomp.statistics.results import Run
 from securecomp.statistics.survival.follow_up import TimeGrid
 
 Floats = npt.NDArray[np.float64]

@@ -9,12 +9,13 @@ import numpy as np
 
 from securecomp.errors import ParameterError, RangeError
 from securecomp.show.exhibit import Plot, TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import check_confidence, half_width
 from securecomp.statistics.inquiry import Asks
 from securecomp.statistics.measures import cell_names
-from securecomp.statistics.results import Run, show
+from securecomp.statistics.results import Run
 from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.site_table import Level
 from securecomp.statistics.survival.follow_up import TimeGrid, distinct, integers

@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from securecomp.errors import ParameterError, RangeError
 from securecomp.show.exhibit import TextTable
+from securecomp.show.numbers import show
 from securecomp.statistics.adder import IntegerBlock, RealBlock
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.distributions import chi_square_pvalue
 from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import cell_names
-from securecomp.statistics.results import Run, show
+from securecomp.statistics.results import Run
 from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.site_table import Level
 from securecomp.statistics.survival.follow_up import SurvivalRows, TimeGrid, distinct, integers
