@@ -8,22 +8,15 @@ import hashlib
 import os
 import threading
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 from securecomp.errors import (
-    BackendUnavailableError,
     BudgetError,
     LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
 )
-from securecomp.protocol.journal import sync
-
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+from securecomp.protocol import storage
 
 
 class RequestLog(Protocol):
@@ -95,16 +88,11 @@ class FileRequestLog:
             ParameterError: It is missing, or cannot be made or read.
             BackendUnavailableError: This system cannot lock files.
         """
-        if fcntl is None:
-            raise BackendUnavailableError(
-                "a file ledger locks its files by fcntl, which this system has not; keep the "
-                "server running with a MemoryLedger"
-            )
+        storage.check_locks("a FileRequestLog", "keep the server running with a MemoryRequestLog")
         self._folder = Path(folder).resolve()
         try:
             if create:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                sync(self._folder.parent)
+                storage.private_folder(folder)
             else:
                 os.scandir(self._folder).close()
         except OSError as error:
@@ -125,29 +113,17 @@ class FileRequestLog:
     def _visit(self, client: str, request: bytes, rows: int, limit: int, write: bool) -> None:
         path = self._folder / hashlib.sha256(client.encode()).hexdigest()
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            with self._lock, os.fdopen(descriptor, "r+b") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
+            with self._lock, storage.locked(path) as file:
                 account = self._accounts.setdefault(path, _Account())
                 account.read(file, client)
                 _check(client, request.hex() in account.seen, account.spent, rows, limit)
                 if write:
-                    self._write(file, account, f"{request.hex()} {rows}\n".encode())
+                    storage.append(file, account.end, f"{request.hex()} {rows}\n".encode())
         except OSError as error:
             raise LocalProtocolError(
                 f"{path}: the rows of {client} cannot be counted, so nothing is answered: "
                 f"{error.strerror}"
             ) from None
-
-    def _write(self, file: BinaryIO, account: "_Account", line: bytes) -> None:
-        if not os.fstat(file.fileno()).st_size:
-            # Whoever made the file, perhaps another process, has not synced its name for sure.
-            sync(self._folder)
-        file.seek(account.end)
-        file.truncate()
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 class _Account:

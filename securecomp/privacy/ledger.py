@@ -23,7 +23,7 @@ from securecomp.errors import (
 from securecomp.privacy.ledger_history import Kind, LedgerBalance, check_head, opening, replay
 from securecomp.privacy.privacy_amounts import NOTHING, Amount, PrivacyCost, written
 from securecomp.privacy.sensitivity import Neighbours
-from securecomp.protocol.journal import sync
+from securecomp.protocol.storage import create_private
 
 _TABLE = """CREATE TABLE history (
     number INTEGER PRIMARY KEY, kind TEXT NOT NULL, reservation INTEGER NOT NULL,
@@ -107,8 +107,7 @@ class Ledger:
             raise ParameterError("a ledger belongs to a data set; name it")
         ledger = cls(path, dataset)
         try:
-            os.close(os.open(ledger._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            sync(ledger._path.parent)
+            create_private(ledger._path)
         except FileExistsError:
             raise ParameterError(
                 f"{ledger._shown}: is there already, and a budget is set once; name another file"

@@ -6,10 +6,12 @@ saved state finds the mark and cannot send a second message under the same one-t
 
 import hashlib
 import os
+import threading
 from pathlib import Path
 from typing import Protocol
 
 from securecomp.errors import LocalProtocolError
+from securecomp.protocol.storage import create_private, private_folder
 
 
 class Journal(Protocol):
@@ -37,12 +39,14 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._marks: set[str] = set()
+        self._lock = threading.Lock()
 
     def spend(self, mark: str) -> None:
         """Record a mark."""
-        if mark in self._marks:
-            raise _spent(mark)
-        self._marks.add(mark)
+        with self._lock:
+            if mark in self._marks:
+                raise _spent(mark)
+            self._marks.add(mark)
 
     def has(self, mark: str) -> bool:
         """Return whether a mark is there."""
@@ -52,28 +56,18 @@ class MemoryJournal:
 class FileJournal:
     """One empty file a mark, in a folder that only this party writes.
 
-    The file is created exclusively and reaches the disk, and so does the folder's entry, before
-    `spend` returns.
+    The file is created exclusively. It and its name are on the disk before `spend` returns.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = Path(folder).resolve()  # stays where it is if the process moves
-        new = [path for path in (self._folder, *self._folder.parents) if not path.exists()]
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in new:
-            sync(path.parent)
+        self._folder = private_folder(folder)
 
     def spend(self, mark: str) -> None:
         """Record a mark."""
         try:
-            file = os.open(self._path(mark), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            create_private(self._path(mark))
         except FileExistsError:
             raise _spent(mark) from None
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
-        sync(self._folder)
 
     def has(self, mark: str) -> bool:
         """Return whether a mark is there."""
@@ -81,12 +75,3 @@ class FileJournal:
 
     def _path(self, mark: str) -> Path:
         return self._folder / hashlib.sha256(mark.encode()).hexdigest()
-
-
-def sync(folder: Path) -> None:
-    """Make a folder's entries reach the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -5,13 +5,13 @@ The messages between the roles are the ones that would cross a network.
 
 import os
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
+from securecomp.core.parallel import Threads
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import K, T
 from securecomp.protocol.identity import Identity
@@ -69,7 +69,7 @@ class LocalCarrier:
         self.transcript = Transcript()
         self._identities: dict[str, Identity] = {}
         self._lock = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = Threads()  # kept: a protocol of many rounds would start thousands
 
     def start(self) -> None:
         """Begin a new computation: count from zero. The parties keep their keys."""
@@ -95,35 +95,5 @@ class LocalCarrier:
     def each(self, work: Callable[[K], T], names: Iterable[K], elements: int) -> dict[K, T]:
         """Do the work of several parties, side by side where the vectors are worth a thread."""
         names = list(names)
-        cores = os.cpu_count() or 1
-        if elements < _WORTH_A_THREAD or min(cores, len(names)) < 2:
-            return {name: work(name) for name in names}
-        if self._threads is None:  # kept: a protocol of many rounds would start thousands
-            self._threads = ThreadPoolExecutor(cores - 1)
-        todo = deque(names)
-        done: dict[K, T] = {}
-
-        def take() -> None:
-            while True:
-                try:
-                    name = todo.popleft()
-                except IndexError:  # nothing is left
-                    return
-                try:
-                    done[name] = work(name)
-                except BaseException:
-                    todo.clear()  # nobody begins after an error
-                    raise
-
-        running: list[Future[None]] = []
-        try:
-            running += [self._threads.submit(take) for _ in range(min(cores, len(names)) - 1)]
-            take()
-        finally:
-            todo.clear()
-            # Who has not begun is not waited for.
-            running = [task for task in running if not task.cancel()]
-            wait(running)
-        for task in running:
-            task.result()
-        return {name: done[name] for name in names}
+        workers = 1 if elements < _WORTH_A_THREAD else os.cpu_count() or 1
+        return dict(zip(names, self._threads.each(work, names, workers), strict=True))

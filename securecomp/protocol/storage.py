@@ -1,12 +1,117 @@
-"""Files of the command line: secrets are never overwritten, results never written over inputs."""
+"""Files that outlive a crash: private folders, exclusive marks, locks, appended and replaced files.
 
+The durable stores stand on these: the journal of spent marks, the log of answered requests, the
+privacy ledger and the checkpoints of a training. So do the files of the command line: a secret is
+never overwritten, and a result is never written over an input.
+"""
+
+import contextlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from securecomp.core import entropy
-from securecomp.errors import ParameterError
+from securecomp.errors import BackendUnavailableError, ParameterError
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a folder's entries reach the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def private_folder(path: str | os.PathLike[str]) -> Path:
+    """Make a folder, and those above it, where they are missing; only this user can enter it.
+
+    Returns:
+        Its resolved path, which stays right if the process changes its working directory.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    folder = Path(path).resolve()
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in new:
+        sync_folder(place.parent)
+    return folder
+
+
+def create_private(path: Path) -> None:
+    """Create an empty file that only this user can read; it and its name are on the disk then.
+
+    Raises:
+        FileExistsError: It is there already. Of several processes exactly one creates it.
+        OSError: It cannot be created.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    sync_folder(path.parent)
+
+
+def check_locks(store: str, instead: str) -> None:
+    """Refuse a store that several processes share where files cannot be locked.
+
+    Args:
+        store: What needs the locks.
+        instead: What to do.
+
+    Raises:
+        BackendUnavailableError: This system has no `fcntl`.
+    """
+    if fcntl is None:
+        raise BackendUnavailableError(
+            f"{store} locks its files with fcntl, which this system does not have; {instead}"
+        )
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[BinaryIO]:
+    """Open a private file for reading and writing while no other process has it open this way.
+
+    A missing file is created. The lock is for processes, and for file handles within one; closing
+    the file frees it.
+
+    Raises:
+        OSError: It cannot be opened or locked.
+    """
+
+    def private(name: str, _: int) -> int:
+        return os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+
+    with open(path, "r+b", opener=private) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+def append(file: BinaryIO, end: int, data: bytes) -> None:
+    """Write data at `end` of a file that is locked, over what a crash left there, durably.
+
+    Raises:
+        OSError: It does not reach the disk.
+    """
+    if not os.fstat(file.fileno()).st_size:
+        # Another process may have created the file and not synced its name.
+        sync_folder(Path(file.name).parent)
+    file.seek(end)
+    file.truncate()
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def write_new(path: Path, text: str, mode: int) -> None:
@@ -21,6 +126,9 @@ def write_new(path: Path, text: str, mode: int) -> None:
         raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
 
 
 def check_output(path: Path, inputs: Sequence[Path]) -> None:
@@ -71,6 +179,7 @@ def _replace(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
+        sync_folder(path.parent)
     except BaseException:
         part.unlink(missing_ok=True)
         raise

@@ -25,6 +25,7 @@ from securecomp.errors import (
     ParameterError,
     RemoteProtocolError,
 )
+from securecomp.protocol import storage
 
 ONE, TWO, THREE = (bytes([i]) * 16 for i in (1, 2, 3))
 
@@ -178,7 +179,7 @@ class TestFiles:
                 done.append(found.st_size)
             real(descriptor)
 
-        monkeypatch.setattr(request_log.os, "fsync", fsync)
+        monkeypatch.setattr(storage.os, "fsync", fsync)
         book = FileRequestLog(tmp_path)
         book.check("ann", ONE, 3, 5)
         assert done == []
@@ -194,7 +195,7 @@ class TestFiles:
             real(descriptor)
 
         book = FileRequestLog(tmp_path)
-        monkeypatch.setattr(request_log.os, "fsync", fsync)
+        monkeypatch.setattr(storage.os, "fsync", fsync)
         book.spend("ann", ONE, 3, 5)
         assert folders == [True, False]
         book.spend("ann", TWO, 1, 5)
@@ -221,7 +222,7 @@ class TestFiles:
         def denied(*_, **__):
             raise PermissionError(errno.EACCES, "Permission denied")
 
-        monkeypatch.setattr(request_log.Path, "mkdir", denied)
+        monkeypatch.setattr(storage.Path, "mkdir", denied)
         with pytest.raises(ParameterError, match="Permission denied"):
             FileRequestLog(tmp_path / "new")
 
@@ -233,7 +234,7 @@ class TestFiles:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(request_log.os, "fsync", full)
+            patch.setattr(storage.os, "fsync", full)
             for name in ("ann", "bob"):
                 with pytest.raises(LocalProtocolError, match=f"{name} cannot be .*: No space left"):
                     book.spend(name, TWO, 2, 5)

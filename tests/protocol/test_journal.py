@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from securecomp.errors import LocalProtocolError
-from securecomp.protocol import journal
+from securecomp.protocol import storage
 from securecomp.protocol.journal import FileJournal, MemoryJournal
 
 MARKS = ["one", "two", "", " one", "one ", "ONE", "a/b", "../a", "\0", "é", "x" * 10_000]
@@ -75,7 +75,7 @@ def watched(monkeypatch):
         synced.append(os.readlink(f"/proc/self/fd/{handle}"))
         fsync(handle)
 
-    monkeypatch.setattr(journal.os, "fsync", note)
+    monkeypatch.setattr(storage.os, "fsync", note)
     return synced
 
 
@@ -115,7 +115,7 @@ def test_a_journal_stays_where_it_is(tmp_path, monkeypatch):
 
 def test_open_files_are_closed(tmp_path, monkeypatch):
     closed, close = [], os.close
-    monkeypatch.setattr(journal.os, "close", lambda handle: closed.append(handle) or close(handle))
+    monkeypatch.setattr(storage.os, "close", lambda handle: closed.append(handle) or close(handle))
     marks = FileJournal(tmp_path)
     marks.spend("mark")
     assert len(closed) == 2
@@ -123,7 +123,7 @@ def test_open_files_are_closed(tmp_path, monkeypatch):
     def broken(handle):
         raise OSError("no space left")
 
-    monkeypatch.setattr(journal.os, "fsync", broken)
+    monkeypatch.setattr(storage.os, "fsync", broken)
     with pytest.raises(OSError, match="no space left"):
         marks.spend("another")
     assert len(closed) == 3

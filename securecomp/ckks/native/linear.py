@@ -10,13 +10,13 @@ import numpy.typing as npt
 from securecomp.ckks.native import layout, ring_kernels
 from securecomp.ckks.native.encryption import SEED_BYTES, RingPublicKey
 from securecomp.ckks.native.layout import Batch, RowRun
-from securecomp.ckks.native.parallel import run
 from securecomp.ckks.native.ring import Fixed, Polynomials, Ring
 from securecomp.ckks.plan import InferencePlan
 from securecomp.core import buffers, prg
 from securecomp.core import entropy as entropy_
 from securecomp.core import field_kernels as packing
 from securecomp.core.entropy import Entropy
+from securecomp.core.parallel import run_parts
 from securecomp.errors import DecodeError
 
 Pair = tuple[Polynomials, Polynomials]
@@ -217,7 +217,7 @@ def evaluate(weights: Weights, rows: int, seed: bytes, source: Source, workers: 
             ring_kernels.reduce(acc[level].reshape(-1), q)
         return blocks, acc
 
-    parts = run(work, layout.blocks(found, ring.step), workers)
+    parts = run_parts(work, layout.blocks(found, ring.step), workers)
     if len(parts) == 1:
         return parts[0][1]
     total = buffers.zeros(math.prod(shape)).reshape(shape)

@@ -11,12 +11,12 @@ from securecomp.ckks.enrolment import Kind, Registration
 from securecomp.ckks.inference_messages import EncryptedLogits, EncryptedWeights, Query
 from securecomp.ckks.native import layout, linear, ring_kernels
 from securecomp.ckks.native.encryption import SEED_BYTES, RingPublicKey, RingSecretKey, polynomials
-from securecomp.ckks.native.parallel import run
 from securecomp.ckks.native.ring import Polynomials, Ring
 from securecomp.ckks.plan import InferencePlan
 from securecomp.core import buffers, prg
 from securecomp.core import field_kernels as packing
 from securecomp.core.entropy import Entropy
+from securecomp.core.parallel import run_parts
 from securecomp.errors import DecodeError, ParameterError
 from securecomp.models import LogisticModel
 from securecomp.protocol import wire
@@ -87,7 +87,7 @@ class LogitClient:
                     out[:, block.first : block.first + count],
                 )
 
-        run(work, layout.blocks(found, ring.step), self._workers)
+        run_parts(work, layout.blocks(found, ring.step), self._workers)
         return body(
             Query(request, len(array), seed, wire.Vector(ring.bits, out.size)), out, ring.bits
         )
