@@ -20,7 +20,7 @@ FEATURED = (
     "Client masking, 52 neighbours",
     "MPyC, one party receives",
     "Flower, a client's key shares and masking",
-    "phe encrypts, 3072 bits",
+    "phe decrypts, 3072 bits",
     "phe adds, 3072 bits",
     "Encrypted inference, server predicts, cores: 1",
     "TenSEAL server predicts",
