@@ -4,25 +4,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import cases, peers, prices, runner, summary
+from benchmarks import prices, runner, summary, targets
+from benchmarks.peers.software import PEERS
 from benchmarks.table import markdown
 from securecomp.errors import ParameterError
 from securecomp.overhead import runs
 from securecomp.overhead.job import chosen
 from securecomp.overhead.runner import failures
 
-SERIES = (
-    "clients",
-    "columns",
-    "compared",
-    "elements",
-    "features",
-    "members",
-    "parties",
-    "patients",
-    "rows",
-    "sites",
-)
 _EPILOG = """\
 `python -m benchmarks table FILE` prints the Markdown table of a run;
 `python -m benchmarks readme` writes tables, plots and the README's part from results/*.json;
@@ -55,7 +44,7 @@ def main(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        found = chosen(cases.CASES, options.case)
+        found = chosen(targets.listed(), options.case)
     except ParameterError as error:
         parser.error(str(error))
     if options.list:
@@ -81,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Secure against plaintext, side by side. Run it from the repository's root.",
-        epilog=_EPILOG + "\n".join(f"  {peer.name}: {peer.advice}" for peer in peers.PEERS),
+        epilog=_EPILOG + "\n".join(f"  {peer.name}: {peer.advice}" for peer in PEERS),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -101,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_interpreter,
         metavar="NAME=PATH",
         help="the Python of a peer's environment; or set "
-        + ", ".join(peer.variable for peer in peers.PEERS),
+        + ", ".join(peer.variable for peer in PEERS),
     )
     parser.add_argument("--list", action="store_true", help="list the cases")
     return parser
@@ -109,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _interpreter(text: str) -> tuple[str, str]:
     name, _, path = text.partition("=")
-    if not path or name not in {peer.name for peer in peers.PEERS}:
+    if not path or name not in {peer.name for peer in PEERS}:
         raise argparse.ArgumentTypeError(f"expected NAME=PATH with a known peer, not {text!r}")
     return name, path
 
@@ -141,7 +130,7 @@ def _plot(arguments: list[str]) -> int:
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks plot")
     parser.add_argument("file", type=Path, help="the JSON of a run")
-    parser.add_argument("series", choices=SERIES)
+    parser.add_argument("series", choices=sorted({case.series for case in targets.listed()} - {""}))
     parser.add_argument("picture", type=Path, help="where the picture goes, such as growth.svg")
     options = parser.parse_args(arguments)
     draw(runs.read(options.file), options.series, options.picture)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import peers
+from benchmarks.peers.comparing import compare
+from benchmarks.peers.software import PEERS
 from securecomp.overhead import runner
 from securecomp.overhead.job import Case
 
-SUITE = runner.Suite("benchmarks.cases", folder=Path(__file__).resolve().parents[1])
+SUITE = runner.Suite("benchmarks.targets", folder=Path(__file__).resolve().parents[1])
 
 
 def run(
@@ -37,10 +38,10 @@ def run(
 
     report = runner.run(SUITE, cases, quick=quick, told=told)
     if with_peers:
-        for peer in peers.PEERS:
+        for peer in PEERS:
             say(f"peer {peer.name} ... ")
             start = time.perf_counter()
-            found = peers.compare(peer, interpreters.get(peer.name), report["rows"], quick)
+            found = compare(peer, interpreters.get(peer.name), report["rows"], quick)
             report["peers"] += found
             say(f"{_outcome(found[0])} [{time.perf_counter() - start:.0f} s]\n")
     return report

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.table import assumptions, markdown
+from benchmarks.targets import measured, targets
 from securecomp.overhead import runs
 
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
@@ -18,7 +20,7 @@ FEATURED = (
     "Client masking, 52 neighbours",
     "MPyC, one party receives",
     "Flower, a client's key shares and masking",
-    "phe encrypts, 3072 bits",
+    "phe decrypts, 3072 bits",
     "phe adds, 3072 bits",
     "Encrypted inference, server predicts, cores: 1",
     "TenSEAL server predicts",
@@ -47,28 +49,16 @@ def table(reports: list[dict[str, Any]], featured: Sequence[str] | None = None) 
         "| job | measured | promised |",
         "| --- | --- | --- |",
     ]
-    for row in (row for r in reports for row in (*r["rows"], *r["peers"])):
-        if featured is not None and row["title"] not in featured:
-            continue
+    rows = [row for r in reports for row in (*r["rows"], *r["peers"])]
+    rows = [row for row in rows if featured is None or row["title"] in featured]
+    for row in rows:
         for target in targets(row)[: None if featured is None else 1]:
             met = "met" if target["met"] else "**not met**"
             found = measured(target)
             if "with_setup" in row:
                 found += f" ({row['with_setup']:.3g}x with the dealer)"
             lines.append(f"| {row['title']} | {found} | {target['text']}: {met} |")
-    return "\n".join(lines)
-
-
-def targets(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a row's targets; earlier runs had at most one."""
-    return row.get("targets", [row["target"]] if "target" in row else [])
-
-
-def measured(target: dict[str, Any]) -> str:
-    """Return what a target's number is, with its unit."""
-    unit = target.get("unit", "x")
-    number = f"{target['value']:.3g}"
-    return f"{number}x" if unit == "x" else number if unit == "error" else f"{number} {unit}"
+    return "\n".join([*lines, *(f"\n{text}" for text in assumptions(rows))])
 
 
 def filled(text: str, reports: list[dict[str, Any]], featured: Sequence[str] | None = None) -> str:
@@ -89,7 +79,6 @@ def kept() -> dict[str, dict[str, Any]]:
 def write() -> None:
     """Write all that comes from the runs in `results`."""
     from benchmarks.plot import draw  # matplotlib is needed here alone
-    from benchmarks.table import markdown  # which shows targets as they are shown here
 
     found = kept()
     for page, featured in PAGES.items():

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.summary import measured, targets
+from benchmarks.targets import measured, targets
+from securecomp.overhead import machine, views
+from securecomp.overhead.cases.paillier_steps import ASSUMES
 from securecomp.overhead.quantities import figures, memory, seconds, size
 
 Row = dict[str, Any]
 Spread = dict[str, float]
-_NOISE = 0.2  # cores busy with other work, from which on a row is marked
 
 
 def markdown(report: dict[str, Any]) -> str:
@@ -37,24 +38,20 @@ def markdown(report: dict[str, Any]) -> str:
 
 
 def _machine(report: dict[str, Any]) -> str:
-    m = report["machine"]
-    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    lines = [
-        f"- {m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 1e9:.0f} GB, {m['os']}",
-        f"- {m['python']}, {versions}, BLAS: {m['blas']}",
-    ]
+    lines = [f"- {line}" for line in machine.told(report)]
     rows = (*report["rows"], *report["peers"])
     elsewhere = [row["elsewhere"] for row in rows if row.get("elsewhere") is not None]
     if elsewhere:
         ordered = sorted(elsewhere)
+        load = report["machine"]["load_before"]
         lines.append(
             f"- other processes kept {ordered[len(ordered) // 2]:.2f} cores busy during the "
-            f"median case, at most {ordered[-1]:.2f}; load before the run: {m['load_before']}"
+            f"median case, at most {ordered[-1]:.2f}; load before the run: {load}"
         )
-        if ordered[-1] > _NOISE:
+        if ordered[-1] > views.NOISE:
             lines.append(
-                f"- **noisy**: do not rely on the cases marked \\*: more than {_NOISE} cores did "
-                "other work while they ran"
+                f"- **noisy**: do not rely on the cases marked \\*: more than {views.NOISE} cores "
+                "did other work while they ran"
             )
     return "\n".join(lines)
 
@@ -75,7 +72,7 @@ def _time(rows: Iterable[Row]) -> str:
         (
             (
                 _name(row),
-                _sizes(row["sizes"]),
+                views.sizes(row),
                 _seconds(row["plain"]),
                 _seconds(row["setup"]) if row["setup"] else "-",
                 _seconds(row["online"]),
@@ -150,7 +147,7 @@ def _peers(rows: Sequence[Row]) -> list[str]:
         (
             (
                 _name(row),
-                _sizes(row["sizes"]),
+                views.sizes(row),
                 "<br>".join(f"{name} {_seconds(s)}" for name, s in row["phases"].items()),
                 _seconds(row["total"]),
                 seconds(row["cpu"]["median"]),
@@ -178,9 +175,20 @@ def _failures(rows: Iterable[Row]) -> list[str]:
     return ["## Failed", "\n".join(failed)] if failed else []
 
 
-def _notes(rows: Iterable[Row]) -> list[str]:
+def _notes(rows: Sequence[Row]) -> list[str]:
     notes = [f"- `{row['case']}`: {row['note']}" for row in rows if row.get("note")]
+    notes += [f"- {text}" for text in assumptions(rows)]
     return ["## Notes", "\n".join(notes)] if notes else []
+
+
+def assumptions(rows: Iterable[Row]) -> list[str]:
+    """Return the assumptions of our side that a peer in these rows does not make."""
+    short = any(row.get("compared_with", "").startswith("paillier/encrypt/") for row in rows)
+    text = (
+        "phe and LightPHE encrypt by r^n with a full exponent; our `paillier/encrypt` computes "
+        f"{ASSUMES['half']}. `paillier/encrypt-full` has the full exponent on both sides."
+    )
+    return [text] if short else []
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -189,12 +197,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _name(row: Row) -> str:
-    noisy = (row.get("elsewhere") or 0.0) > _NOISE
-    return f"{row['title']} (`{row['case']}`)" + " \\*" * noisy
-
-
-def _sizes(sizes: dict[str, int]) -> str:
-    return ", ".join(f"{name} {number:,}" for name, number in sizes.items())
+    return f"{row['title']} (`{row['case']}`)" + " \\*" * views.noisy(row)
 
 
 def _target(row: Row) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from securecomp import secure_sum
-from securecomp.overhead import Job, Traffic, WrongResultError, measure, report, text
+from securecomp.overhead import Communication, Job, WrongResultError, measure, report, text
 
 SALES = np.random.default_rng(0).integers(0, 500, (3, 1000))
 NAMES = ("pharmacy 1", "pharmacy 2", "pharmacy 3")
@@ -43,7 +43,7 @@ def main() -> None:
         plain=plain,
         secure=private,
         check=difference,
-        cost=lambda _, total: Traffic.of(total.transcript),
+        cost=lambda _, total: Communication.of(total.transcript),
     )
     # quick: a third of a second of measuring; leave it out for figures to rely on.
     rows = [

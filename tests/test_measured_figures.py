@@ -31,8 +31,8 @@ def test_a_page_s_table(kept, page):
 
 
 def test_the_readme_has_ten_rows(kept):
-    rows = summary.table(list(kept.values()), summary.FEATURED).splitlines()[4:]
-    assert len(rows) == len(summary.FEATURED) == 10
+    lines = summary.table(list(kept.values()), summary.FEATURED).splitlines()
+    assert sum(line.startswith("| ") for line in lines) - 2 == len(summary.FEATURED) == 10
     assert (summary.ROOT / "README.md").read_text().count("\n") <= 120
 
 

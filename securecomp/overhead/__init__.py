@@ -40,9 +40,18 @@ A spread is `median`, `q1`, `q3`, `low`, `high`: quartiles, and the median's 95 
 `skipped` and `claims`.
 """
 
-from securecomp.overhead.job import Case, Job, Target, Traffic, WrongResultError
+from securecomp.overhead.job import Case, Communication, Job, Target, WrongResultError
 from securecomp.overhead.measurement import measure
 from securecomp.overhead.measurement_tables import text
 from securecomp.overhead.runner import report
 
-__all__ = ["Case", "Job", "Target", "Traffic", "WrongResultError", "measure", "report", "text"]
+__all__ = [
+    "Case",
+    "Communication",
+    "Job",
+    "Target",
+    "WrongResultError",
+    "measure",
+    "report",
+    "text",
+]

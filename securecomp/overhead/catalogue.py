@@ -1,43 +1,29 @@
-"""The cases of `securecomp bench`: each scheme and job, in sizes that the user gives."""
+"""The one catalogue of cases, from which `securecomp bench` and `python -m benchmarks` draw.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+`listed` has the user's cases: whole jobs by each scheme, in sizes that the user gives. `detailed`
+has the developer's: each step and each role apart, beside the work that it cannot avoid. Both are
+made of the same jobs in `cases`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
 
 from securecomp.errors import ParameterError
-from securecomp.overhead import hospitals, inference, peers, shares, totals
-from securecomp.overhead.job import Case, Job
+from securecomp.overhead.cases import (
+    computing_on_shares,
+    encrypted_inference,
+    library_peers,
+    logistic_regressions,
+    private_sums,
+    study_statistics,
+)
+from securecomp.overhead.cases.inference_parties import FEATURES
+from securecomp.overhead.job import Case
 
 MODULE = __name__
 PARTIES = 3
-FEATURES = inference.FEATURES
-TENSEAL = "pip install 'securecomp[ckks]'"
-FORMULAIC = "pip install 'securecomp[models]'"
-OTHER_PEERS = {"case": "peer", "title": "Other peers", "reason": peers.OTHERS}
+OTHER_PEERS = {"case": "peer", "title": "Other peers", "reason": library_peers.OTHERS}
 _LARGEST = 10**8
-_SUMS = {  # protocol: its title, elements of a whole run and of a quick one, and the claim
-    "sharing": ("Sum, shares", 1_000_000, 100_000, "mpc"),
-    "masking": ("Sum, masks", 1_000_000, 100_000, "mpc"),
-    "paillier": ("Sum, Paillier", 10_000, 1_000, ""),
-}
-_SHARES = {  # operation: its title, elements of a whole run and of a quick one
-    "products": ("Shares, products", 1_000_000, 50_000),
-    "compare": ("Shares, comparisons", 100_000, 5_000),
-    "matmul": ("Shares, matrices", 500**2, 100**2),
-    "sigmoid": ("Shares, sigmoid", 100_000, 2_000),
-}
-_ROWS = (4096, 1024)  # of inference, and of each hospital's table
-_GROWTH = {  # scheme: elements, parties
-    "sharing": ((1_000, 10_000, 100_000, 1_000_000), (3, 10, 30, 100)),
-    "masking": ((1_000, 10_000, 100_000, 1_000_000), (3, 10, 30, 100)),
-    "paillier": ((100, 300, 1_000, 10_000), (3, 10, 30)),
-}
-_FEW = 100  # elements, where parties vary
-_COMPARED = (1_000, 10_000, 100_000)
-_PREDICTED = (10, 100, 1_000, 10_000)
-_WIDTHS = (10, 100, 1_000)
-_QUICK = 3  # sizes of a quick run's series, the smallest
 
 
 def listed(
@@ -47,14 +33,15 @@ def listed(
     with_peers: int = 0,
     quick: int = 0,
 ) -> tuple[Case, ...]:
-    """Return the cases.
+    """Return the cases of `securecomp bench`.
 
     Args:
-        elements: Values a hospital, rows of a table or of a request; by default each case's own.
+        elements: Values of each hospital, rows of a table or of a request. By default each case
+            has its own number.
         parties: Hospitals of a sum or a study, at least 3.
-        features: Of a model.
-        with_peers: 1 with other software.
-        quick: 1 leaves the large sizes of a series out, and gives each scheme one process.
+        features: Features of a model.
+        with_peers: 1 adds other software.
+        quick: 1 leaves out the large sizes of a series, and gives each scheme one process.
 
     Raises:
         ParameterError: A size that no case can have.
@@ -66,14 +53,16 @@ def listed(
     ):
         if size is not None and not least <= size <= most:
             raise ParameterError(f"--{name} is from {least} to {most:,}, not {size}")
-    given = (elements, elements)
     cases = (
-        *_sums(given, parties),
-        *_studies(given, parties),
-        *_computing(given),
-        *_inference(given, features),
-        *(case for series in _growth(parties, features) for case in series.cases(quick)),
-        *(peers.listed(elements, parties, features) if with_peers else ()),
+        *private_sums.for_users(elements, parties),
+        *study_statistics.for_users(elements, parties),
+        *logistic_regressions.for_users(elements, parties),
+        *computing_on_shares.for_users(elements),
+        *encrypted_inference.for_users(elements, features),
+        *private_sums.growth(parties, quick),
+        *computing_on_shares.growth(quick),
+        *encrypted_inference.growth(features, quick),
+        *(library_peers.for_users(elements, parties, features) if with_peers else ()),
     )
     # Starting a process for each case would take half of a quick run.
     batches = ({"batch": case.scheme} if quick else {} for case in cases)
@@ -82,120 +71,45 @@ def listed(
     )
 
 
-Given = tuple[int | None, int | None]
+def detailed() -> tuple[Case, ...]:
+    """Return the cases of `python -m benchmarks`, in the order of its report."""
+    from securecomp.overhead.cases import (
+        exact_noise,
+        federated_rounds,
+        field_arithmetic,
+        masking_steps,
+        membership_attacks,
+        paillier_steps,
+        private_training,
+        reconstruction_attacks,
+        survival_analyses,
+        uniqueness_search,
+    )
+
+    return (
+        *field_arithmetic.for_developers(),
+        *private_sums.for_developers(),
+        field_arithmetic.splitting(),
+        *private_sums.growth_for_developers(),
+        *study_statistics.for_developers(),
+        *logistic_regressions.for_developers(),
+        *survival_analyses.for_developers(),
+        *federated_rounds.for_developers(),
+        *masking_steps.for_developers(),
+        *paillier_steps.for_developers(),
+        *_on_one_thread(encrypted_inference.for_developers()),
+        *_on_one_thread(computing_on_shares.for_developers()),
+        *exact_noise.for_developers(),
+        *uniqueness_search.for_developers(),
+        *_on_one_thread(private_training.for_developers()),
+        *_on_one_thread(membership_attacks.for_developers()),
+        *_on_one_thread(reconstruction_attacks.for_developers()),
+    )
 
 
-def _sums(given: Given, parties: int) -> Iterator[Case]:
-    for name, (title, size, quick, family) in _SUMS.items():
-        yield Case(
-            f"sum/{name}",
-            title,
-            partial(totals.job, name, parties),
-            size=given[0] or size,
-            quick=given[1] or quick,
-            tiny=10,
-            scheme=name,
-            family=family,
-        )
+def _on_one_thread(cases: Iterable[Case]) -> list[Case]:
+    """Return the cases with one thread for BLAS.
 
-
-def _studies(given: Given, parties: int) -> Iterator[Case]:
-    size, quick = _ROWS
-    for name, title, build, needs in (
-        ("moments", "Mean and variance", hospitals.moments, ()),
-        ("regression", "Logistic regression", hospitals.regression, ("formulaic",)),
-    ):
-        yield Case(
-            f"statistics/{name}",
-            title,
-            partial(build, parties),
-            size=given[0] or size,
-            quick=given[1] or quick,
-            tiny=100,
-            scheme="sharing",
-            family="mpc",
-            needs=needs,
-            install=FORMULAIC if needs else "",
-        )
-
-
-def _computing(given: Given) -> Iterator[Case]:
-    for name, (title, size, quick) in _SHARES.items():
-        yield Case(
-            f"shares/{name}",
-            title,
-            partial(shares.whole, shares.OPERATIONS[name]),
-            size=given[0] or size,
-            quick=given[1] or quick,
-            tiny=4,
-            scheme="shares",
-            family="mpc",
-        )
-
-
-def _inference(given: Given, features: int) -> Iterator[Case]:
-    size, quick = _ROWS
-    scoring: dict[str, Any] = {"activation": "server", "domain": 8.0}
-    for name, title, options in (
-        ("logits", "Inference", {}),
-        ("sigmoid", "Inference, sigmoid", scoring),
-    ):
-        yield Case(
-            f"inference/{name}",
-            title,
-            partial(inference.with_keys, features=features, **options),
-            size=given[0] or size,
-            quick=given[1] or quick,
-            tiny=1,
-            scheme="ckks",
-            family="fhe",
-            needs=("tenseal",) if options else (),
-            install=TENSEAL if options else "",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Series:
-    """Sizes of one kind, for one scheme."""
-
-    scheme: str
-    series: str
-    title: str
-    sizes: tuple[int, ...]
-    build: Callable[[int], Job]
-    family: str
-
-    def cases(self, quick: int) -> Iterator[Case]:
-        """Yield a case for each size; one process measures them all, smallest first."""
-        for size in self.sizes[:_QUICK] if quick else self.sizes:
-            yield Case(
-                f"growth/{self.scheme}/{self.series}/{size}",
-                f"{self.title}, {size:,} {self.series}",
-                self.build,
-                size=size,
-                quick=size,
-                tiny=self.sizes[0],
-                series=self.series,
-                scheme=self.scheme,
-                family=self.family,
-                batch=f"{self.scheme}/{self.series}",
-            )
-
-
-def _growth(parties: int, features: int) -> Iterator[_Series]:
-    for scheme, (elements, many) in _GROWTH.items():
-        title, _, _, family = _SUMS[scheme]
-        by_elements = partial(totals.job, scheme, parties, keys=False)
-        by_parties = partial(_of_few, scheme)
-        yield _Series(scheme, "elements", title, elements, by_elements, family)
-        yield _Series(scheme, "parties", title, many, by_parties, family)
-    compared = partial(shares.whole, shares.OPERATIONS["compare"])
-    predicted = partial(inference.whole, features=features)
-    by_features = partial(inference.whole, _ROWS[1])
-    yield _Series("shares", "elements", "Comparisons", _COMPARED, compared, "mpc")
-    yield _Series("ckks", "elements", "Inference", _PREDICTED, predicted, "fhe")
-    yield _Series("ckks", "features", "Inference", _WIDTHS, by_features, "fhe")
-
-
-def _of_few(scheme: str, parties: int) -> Job:
-    return totals.job(scheme, parties, _FEW, keys=False)
+    Idle threads of BLAS spin while others are timed, and slow numpy's short products most.
+    """
+    return [replace(case, blas_threads=1) for case in cases]

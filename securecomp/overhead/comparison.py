@@ -12,6 +12,7 @@ from typing import Any
 from securecomp.errors import ParameterError
 from securecomp.overhead.intervals import ratio_of_medians
 from securecomp.overhead.measurement import Row
+from securecomp.overhead.views import sizes
 
 _MACHINE = ("cpu", "cores", "memory_bytes")
 _SOFTWARE = ("os", "python", "blas")
@@ -135,7 +136,7 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
             remarks.append(f"{row['case']}: failed in the {run} run: {found['failure']}")
         elif row["sizes"] != other["sizes"]:
             remarks.append(
-                f"{row['case']}: other sizes: {_sizes(other)} in the old run, now {_sizes(row)}"
+                f"{row['case']}: other sizes: {sizes(other)} in the old run, now {sizes(row)}"
             )
         else:
             changes.append(_change(other, row))
@@ -177,7 +178,3 @@ def _ratio(now: list[float], before: list[float], side: str, new: Row, old: Row)
 
 def _quotient(now: int | None, before: int | None) -> float | None:
     return now / before if now and before else None
-
-
-def _sizes(row: Row) -> str:
-    return ", ".join(f"{name} {size:,}" for name, size in row["sizes"].items())

@@ -1,4 +1,4 @@
-"""What is measured: a case, the job that it builds, and the target that it must meet."""
+"""A case, the job that it builds, and the targets that the job must meet."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 from securecomp.errors import ParameterError, WrongResultError
 from securecomp.protocol.local_carrier import Transcript
 
-__all__ = ["DECODE", "Case", "Job", "Target", "Traffic", "WrongResultError", "chosen", "role"]
+__all__ = ["DECODE", "Case", "Communication", "Job", "Target", "WrongResultError", "chosen", "role"]
 
 DECODE = "decode"
 """The part of the online time in which the receiver reads the result."""
@@ -33,8 +33,8 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
-    """What crossed the network, counted by the library.
+class Communication:
+    """Bytes, rounds and messages on the network, counted by the library.
 
     Attributes:
         bytes_per_party: Bytes by the party that sends most.
@@ -42,8 +42,8 @@ class Traffic:
         rounds: Rounds.
         messages: Messages.
         bytes_by_role: For each role, the bytes by the party of it that sends most.
-        bytes_on_line: What the busiest party's line carries in one direction, of each round the
-            busiest, added up; None if nobody counted it.
+        bytes_on_line: Bytes of the busiest line in one direction, summed over the rounds; in each
+            round the busiest party counts. None if nobody counted them.
     """
 
     bytes_per_party: int
@@ -54,12 +54,12 @@ class Traffic:
     bytes_on_line: int | None = None
 
     @classmethod
-    def of(cls, transcript: Transcript, sites: Collection[str] = ()) -> "Traffic":
-        """Return what the library counted.
+    def of(cls, transcript: Transcript, sites: Collection[str] = ()) -> "Communication":
+        """Return the counts of a transcript.
 
         Args:
             transcript: Of a computation.
-            sites: Names that are no role with a number; they are sites.
+            sites: Names of sites. Any other name is a role, with or without a number.
         """
         roles: dict[str, int] = {}
         for name, sent in transcript.sent.items():
@@ -76,7 +76,7 @@ class Traffic:
 
 
 def role(name: str) -> str:
-    """Return what a party is: "hospital" of "hospital 3"."""
+    """Return a party's role: "hospital" of "hospital 3"."""
     return re.sub(r" \d+$", "", name)
 
 
@@ -85,20 +85,20 @@ class Job:
     """The same work in plaintext and under encryption, on data that are ready.
 
     Attributes:
-        sizes: What describes the work.
+        sizes: Numbers that describe the work, by name.
         plain: The plaintext side.
-        secure: The secure side; it takes what `setup` returned, None if there is none.
-        check: Takes both results, returns the numeric error, raises `WrongResultError`.
-        setup: What is done once before the secure work, such as drawing long-term keys.
+        secure: The secure side. It takes the state that `setup` returned, or None.
+        check: Takes both results and returns the numeric error. Raises `WrongResultError`.
+        setup: Work that comes once before the secure work, such as drawing long-term keys.
         floors: Work that no implementation of the secure side can avoid, by name.
-        cost: What the secure side sent, from what `setup` and `secure` returned.
-        seconds: Reads the online time from a result that clocks itself, because the call also
-            does work that does not belong to the job.
-        before: Reads from the result the time of work within the call that counts as set-up, such
-            as a dealer's; `seconds` must leave it out.
-        parts: Reads, from what `setup` and `secure` returned, what one party of each role spends
-            of the online time, by role; "decode" is what a receiver takes to read the result.
-        note: What a reader must know to judge the ratio.
+        cost: Counts the messages, from the state and the result.
+        seconds: Reads the online time from a result that clocks itself, where the call also does
+            work that does not belong to the job.
+        before: Reads from the result the time within the call that counts as set-up, such as a
+            dealer's. `seconds` must leave it out.
+        parts: Reads, from the state and the result, the online seconds of one party of each role.
+            "decode" is the time in which a receiver reads the result.
+        note: Facts that a reader needs to judge the ratio.
     """
 
     sizes: Mapping[str, int]
@@ -107,7 +107,7 @@ class Job:
     check: Callable[[Any, Any], float]
     setup: Callable[[], Any] | None = None
     floors: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
-    cost: Callable[[Any, Any], Traffic] | None = None
+    cost: Callable[[Any, Any], Communication] | None = None
     seconds: Callable[[Any], float] | None = None
     before: Callable[[Any], float] | None = None
     parts: Callable[[Any, Any], Mapping[str, float]] | None = None
@@ -129,14 +129,15 @@ class Case:
         size: The size that is reported.
         quick: The size of a quick run.
         tiny: A size that only loads the code.
-        target: What the job must meet at `size`.
-        more: What else.
-        series: For growth: which of the job's sizes varies.
-        rounds: For work of many seconds: how often to run it, without warming; 0 for the rule.
-        scheme: What computes it; growth is fitted for each scheme apart.
-        family: Which claim stands beside its ratio, see `claims`; empty for none.
-        batch: Cases of one batch, one after the other, share a process; empty for one of its own.
-        blas_threads: How many threads BLAS may use; 0 for its own choice.
+        targets: Numbers that the job must meet at `size`.
+        series: In a growth series: the name of the size that varies.
+        rounds: For work of many seconds: how often to run it, without warming. 0 lets the harness
+            decide.
+        scheme: The scheme that computes it. Growth is fitted for each scheme apart.
+        family: The published claim that stands beside its ratio, see `published_claims`; or "".
+        batch: Cases of one batch share a process, one after the other. "" gives a process of its
+            own.
+        blas_threads: Threads that BLAS may use; 0 for its own choice.
         needs: Modules without which the case is skipped.
         install: The command that brings them.
     """
@@ -147,10 +148,9 @@ class Case:
     size: int
     quick: int
     tiny: int
-    target: Target | None = None
+    targets: tuple[Target, ...] = ()
     series: str = ""
     rounds: int = 0
-    more: tuple[Target, ...] = ()
     scheme: str = ""
     family: str = ""
     batch: str = ""

@@ -1,10 +1,10 @@
-"""The machine and the versions behind a number, and what the system says about a process."""
+"""The machine and the versions behind a number, and the memory and load of a process."""
 
 import gc
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,16 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in PACKAGES}
 
 
+def told(report: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a run's machine and its software, a line each."""
+    m = report["machine"]
+    names = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    return (
+        f"{m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 1e9:.0f} GB, {m['os']}",
+        f"{m['python']}, {names}, BLAS: {m['blas']}",
+    )
+
+
 def _cpu() -> str:
     info = _PROC / "cpuinfo"
     if info.exists():
@@ -47,9 +57,9 @@ def _cpu() -> str:
 
 
 def peak(work: Callable[[], Any]) -> tuple[Any, int | None]:
-    """Run `work`; return its result and the most memory that the process held above before.
+    """Run `work`; return its result, and the largest memory of the process above that before.
 
-    The memory is None where the system does not say (Linux does).
+    Linux tells the memory; elsewhere it may be unknown, and then it is None.
     """
     reset = _PROC / "self/clear_refs"
     if not reset.exists():
@@ -69,7 +79,7 @@ def _memory(name: str) -> int:
 
 
 class Elsewhere:
-    """Measures how many cores other processes kept busy: what makes a timing noisy."""
+    """Measures how many cores other processes kept busy. They make a timing noisy."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
@@ -77,7 +87,7 @@ class Elsewhere:
         self._own = sum(os.times()[:4])
 
     def cores(self) -> float | None:
-        """Return the cores since the start, None where the system does not say."""
+        """Return the cores since the start; None if the system does not tell."""
         now = _system_seconds()
         if now is None or self._system is None:
             return None

@@ -61,7 +61,7 @@ def measure_case(case: Case, quick: bool, clock: timing.Clock = time.perf_counte
         return described(case) | {"failure": f"{type(error).__name__}: {error}"}
     row |= _timed(samples) | {"elsewhere": busy}
     if not quick:
-        row["targets"] = [_judged(row, t) for t in (case.target, *case.more) if t is not None]
+        row["targets"] = [_judged(row, target) for target in case.targets]
     return row
 
 

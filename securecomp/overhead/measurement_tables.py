@@ -8,13 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from securecomp.overhead import machine, views
 from securecomp.overhead.comparison import Comparison
 from securecomp.overhead.measurement import Row
 from securecomp.overhead.published_claims import verdict
 from securecomp.overhead.quantities import figures, interval, memory, seconds, size
-
-NOISE = 0.2
-"""Cores busy with other work, from which on a row is marked."""
 
 
 def text(report: dict[str, Any]) -> str:
@@ -29,7 +27,7 @@ def text(report: dict[str, Any]) -> str:
 def parts(report: dict[str, Any]) -> Iterator[Any]:
     """Yield a run's tables and sentences, for a screen."""
     rows = [row for row in report["rows"] if "failure" not in row]
-    yield Text(_machine(report))
+    yield Text("\n".join(machine.told(report)))
     if report["quick"]:
         yield Text("Quick: small sizes, few rounds; no basis for a claim.")
     jobs = [row for row in rows if not row["series"]]
@@ -46,21 +44,12 @@ def parts(report: dict[str, Any]) -> Iterator[Any]:
             yield Text(f"failed: {row['case']}: {row['failure']}")
     for skipped in report.get("skipped", ()):
         yield Text(f"skipped: {skipped['case']}: {skipped['reason']}")
-    noisy = [row["case"] for row in rows if (row.get("elsewhere") or 0.0) > NOISE]
+    noisy = [row["case"] for row in rows if views.noisy(row)]
     if noisy:
         yield Text(
-            f"Noisy (*): more than {NOISE} cores did other work meanwhile; do not rely on "
+            f"Noisy (*): more than {views.NOISE} cores did other work meanwhile; do not rely on "
             f"{len(noisy)} of {len(rows)} cases."
         )
-
-
-def _machine(report: dict[str, Any]) -> str:
-    m = report["machine"]
-    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    return (
-        f"{m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 1e9:.0f} GB, {m['os']}\n"
-        f"{m['python']}, {versions}"
-    )
 
 
 def _cost(rows: Iterable[Row]) -> Iterator[Any]:
@@ -99,7 +88,7 @@ def _ratios(report: dict[str, Any], rows: Sequence[Row]) -> Iterator[Any]:
         lines.append(
             (
                 _name(row),
-                _sizes(row),
+                views.sizes(row),
                 f"{figures(row['ratio']['median'])}x",
                 interval(row["ratio"]),
                 verdict(row["ratio"], claim) if claim else "-",
@@ -218,14 +207,7 @@ def _ends(ratio: dict[str, Any]) -> str:
 
 
 def _name(row: Row) -> str:
-    return str(row["title"]) + "*" * ((row.get("elsewhere") or 0.0) > NOISE)
-
-
-def _sizes(row: Row) -> str:
-    sizes = {
-        name: number for name, number in row["sizes"].items() if (name, number) != ("cores", 1)
-    }
-    return ", ".join(f"{name} {number:,}" for name, number in sizes.items())
+    return str(row["title"]) + "*" * views.noisy(row)
 
 
 def _table(

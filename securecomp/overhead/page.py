@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from securecomp.overhead import charts, views
+from securecomp.overhead import charts, machine, views
 from securecomp.overhead.charts import Band, Dot
 from securecomp.overhead.line_model import LINES
 from securecomp.overhead.published_claims import CLAIMS, PublishedClaim, verdict
@@ -92,15 +92,7 @@ def _order(rows: Sequence[Row]) -> list[str]:
 
 
 def _machines(reports: Sequence[Report]) -> list[str]:
-    said = []
-    for one in reports:
-        m = one["machine"]
-        versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items())
-        said.append(
-            f"{m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 1e9:.0f} GB, {m['os']}; "
-            f"{m['python']}, {versions}, BLAS: {m['blas']}"
-        )
-    return list(dict.fromkeys(said))
+    return list(dict.fromkeys("; ".join(machine.told(one)) for one in reports))
 
 
 def _noise(rows: Sequence[Row]) -> str:

@@ -1,4 +1,4 @@
-"""What a page shows of a run's rows: each fact as text."""
+"""A run's rows as a reader sees them: each fact as text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from securecomp.overhead.quantities import figures, interval, memory, seconds, s
 Row = Mapping[str, Any]
 Spread = Mapping[str, Any]
 _MEASURED = 4  # long work is run fewer times, and its memory not measured
-_NOISE = 0.2  # cores busy with other work, from which on a row is marked
+NOISE = 0.2
+"""Cores busy with other work. Above it a row is marked as noisy."""
 _OTHER = "other"
 
 
@@ -176,7 +177,7 @@ def sizes(row: Row) -> str:
 
 def noisy(row: Row) -> bool:
     """Whether other work disturbed the measurement."""
-    return (row.get("elsewhere") or 0.0) > _NOISE
+    return (row.get("elsewhere") or 0.0) > NOISE
 
 
 def targets(row: Row) -> list[tuple[str, bool]]:

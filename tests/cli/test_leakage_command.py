@@ -13,7 +13,7 @@ from replaying import Replay
 from rich.console import Console
 from sklearn.datasets import load_digits
 
-from securecomp.demos import leakage
+from securecomp.demos import leakage, leakage_report
 from securecomp.errors import BackendUnavailableError
 from securecomp.show.console import shades
 
@@ -48,7 +48,7 @@ def test_images_come_out_of_gradients_and_small_sums_and_not_of_large_ones(found
     assert abs(np.median(noised.members.psnr) - np.median(noised.others.psnr)) < 1
     assert abs(found.correlation) < 2 * found.chance
     # What the guess is as near to has not been found.
-    header, (*_, many, _, _) = leakage._HEADER, [trial.row() for trial in found.trials]
+    header, (*_, many, _, _) = leakage_report.HEADER, [trial.row() for trial in found.trials]
     assert many[header.index("guessed")] == str(sums[-1].guess.recovered) != "0"
 
 

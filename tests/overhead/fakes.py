@@ -3,7 +3,7 @@
 import itertools
 
 from securecomp.errors import WrongResultError
-from securecomp.overhead.job import Job, Traffic
+from securecomp.overhead.job import Communication, Job
 
 
 class FakeClock:
@@ -39,7 +39,8 @@ def job(clock, plain=0.001, secure=0.25, setup=None, **facts):
         plain=clock.work(plain, 7),
         secure=clock.work(secure, 7),
         setup=None if setup is None else clock.work(setup, "keys"),
-        **{"check": equal, "cost": lambda *_: Traffic(20, 60, 2, 6, {"hospital": 20})} | facts,
+        **{"check": equal, "cost": lambda *_: Communication(20, 60, 2, 6, {"hospital": 20})}
+        | facts,
     )
 
 

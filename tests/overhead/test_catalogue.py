@@ -3,7 +3,8 @@
 import pytest
 
 from securecomp.errors import ParameterError, WrongResultError
-from securecomp.overhead import catalogue, inference, totals
+from securecomp.overhead import catalogue
+from securecomp.overhead.cases import encrypted_inference, inference_parties, private_sums
 from securecomp.overhead.job import DECODE, chosen
 from securecomp.overhead.published_claims import CLAIMS
 
@@ -47,7 +48,7 @@ def test_the_secure_side_gives_plaintext_s_result(case):
     ],
 )
 def test_every_role_s_time_and_bytes(protocol, roles):
-    job = totals.job(protocol, 4, 50, keys=False)
+    job = private_sums.job(protocol, 4, 50, keys=False)
     state = job.prepare()
     result = job.secure(state)
     assert job.parts(state, result).keys() == roles | {DECODE}
@@ -58,7 +59,7 @@ def test_every_role_s_time_and_bytes(protocol, roles):
 
 
 def test_a_total_that_is_wrong_is_refused():
-    job = totals.job("sharing", 3, 10)
+    job = private_sums.job("sharing", 3, 10)
     total = job.secure(job.prepare()).copy()
     total[3] += 1
     with pytest.raises(WrongResultError):
@@ -66,10 +67,10 @@ def test_a_total_that_is_wrong_is_refused():
 
 
 def test_predictions_that_are_off_are_refused():
-    job = inference.with_keys(4, 3)
+    job = encrypted_inference.with_keys(4, 3)
     answer = job.secure(job.prepare())
     with pytest.raises(WrongResultError, match="more than the plan's"):
-        inference.Parties.make(4, 3).error(answer.values + 0.01)
+        inference_parties.InferenceParties.make(4, 3).error(answer.values + 0.01)
 
 
 def test_sizes_that_the_user_gives():
@@ -115,7 +116,7 @@ def test_choosing():
 
 
 def test_the_data_are_the_same_everywhere():
-    from securecomp.overhead import data
+    from securecomp.overhead.cases import synthetic_data as data
 
     assert data.integers((2, 3), 10).tolist() == data.integers((2, 3), 10).tolist()
     assert abs(data.integers((1000,), 10)).max() == 10
@@ -127,10 +128,10 @@ def test_the_plaintext_regression_is_statsmodels_s():
     import numpy as np
     import statsmodels.api as sm
 
-    from securecomp.overhead.hospitals import _newton
+    from securecomp.overhead.cases.logistic_regressions import newton
 
     draw = np.random.default_rng(1)
     design = np.column_stack([np.ones(300), draw.normal(size=(300, 2))])
     died = (draw.random(300) < 0.3).astype(float)
     expected = sm.GLM(died, design, family=sm.families.Binomial()).fit(tol=1e-12)
-    assert _newton(design, died) == pytest.approx([*expected.params, *expected.bse], rel=1e-8)
+    assert newton(design, died) == pytest.approx([*expected.params, *expected.bse], rel=1e-8)

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import pytest
 from fakes import FakeClock
 
-from securecomp.overhead import totals
-from securecomp.overhead.job import Traffic
-from securecomp.overhead.totals import ClockedCarrier
+from securecomp.overhead.cases import clocked_carrier
+from securecomp.overhead.cases.clocked_carrier import ClockedCarrier
+from securecomp.overhead.job import Communication
 
 
 @pytest.fixture
 def clock(monkeypatch):
     clock = FakeClock()
-    monkeypatch.setattr(totals, "time", SimpleNamespace(thread_time=clock))
+    monkeypatch.setattr(clocked_carrier, "time", SimpleNamespace(thread_time=clock))
     return clock
 
 
@@ -79,6 +79,6 @@ def test_bytes_by_the_party_of_a_role_that_sends_most():
     carrier.send("hospital 1", "server", b"123")
     carrier.send("server", "analyst", b"1")
     carrier.send("server", "server", b"kept")
-    cost = Traffic.of(carrier.transcript)
-    assert cost == Traffic(5, 9, 1, 3, {"hospital": 5, "server": 1}, 8)
-    assert Traffic.of(carrier.transcript, ["hospital 1"]).bytes_by_role["site"] == 3
+    cost = Communication.of(carrier.transcript)
+    assert cost == Communication(5, 9, 1, 3, {"hospital": 5, "server": 1}, 8)
+    assert Communication.of(carrier.transcript, ["hospital 1"]).bytes_by_role["site"] == 3

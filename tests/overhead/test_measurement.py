@@ -95,13 +95,13 @@ def test_work_that_breaks(clock):
 )
 def test_targets(clock, target, value, met):
     made = job(clock, floors={"copy": clock.work(0.1)})
-    (found,) = measure_case(case(made, target=target), False, clock)["targets"]
+    (found,) = measure_case(case(made, targets=(target,)), False, clock)["targets"]
     assert found["value"] == pytest.approx(value)
     assert found["met"] is met
 
 
 def test_a_quick_run_judges_nothing(clock):
-    assert "targets" not in measure_case(case(job(clock), target=Target("", 1)), True, clock)
+    assert "targets" not in measure_case(case(job(clock), targets=(Target("", 1),)), True, clock)
 
 
 def test_a_case_says_how_often_long_work_runs(clock):

@@ -1,19 +1,17 @@
-"""Audits: all numbers of an attack's scores, and likelihood ratios beside their trainings alone."""
+"""Membership audits: the numbers of an attack's scores, and likelihood ratios of shadow models."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score, roc_curve
 
 from securecomp.audit.membership.attacks import LikelihoodRatio
 from securecomp.audit.membership.membership_audit import from_scores, membership
 from securecomp.audit.membership.membership_report import MembershipReport
 from securecomp.overhead.job import Case, Job, WrongResultError
 
-MEMBERS = (1_000, 10_000, 100_000)
-SHADOWS = 64
+_MEMBERS = (1_000, 10_000, 100_000)
+_SHADOWS = 64
 _FEATURES = 10
 
 
@@ -25,32 +23,37 @@ def _agree(expected: float, found: MembershipReport) -> float:
 
 
 def rates(members: int) -> Job:
-    """Area, rates at low false alarms, and the bound on epsilon, each with its interval."""
+    """Return the job of area, rates at low false alarms and bound on epsilon, with intervals."""
+    from sklearn.metrics import roc_auc_score, roc_curve  # an optional extra
+
     rng = np.random.default_rng(0)
     inside, outside = rng.normal(0.5, 1, members), rng.normal(0, 1, members)
     truth = np.repeat([1, 0], members)
 
-    def plainly() -> float:
+    def plain() -> float:
         scores = np.concatenate([inside, outside])
         roc_curve(truth, scores)
         return float(roc_auc_score(truth, scores))
 
-    def fully(_: Any) -> MembershipReport:
+    def full(_: Any) -> MembershipReport:
         found = from_scores(inside, outside, attack="scores")
         found.to_json()
         return found
 
     return Job(
         sizes={"members": members, "rows": 2 * members},
-        plain=plainly,
-        secure=fully,
+        plain=plain,
+        secure=full,
         check=_agree,
         note="Plaintext: scikit-learn's curve and area, without intervals or a bound.",
     )
 
 
 def ratios(members: int, shadows: int) -> Job:
-    """The likelihood ratio, online, against its trainings and answers with scikit-learn alone."""
+    """Return the job of likelihood ratios, beside their trainings and answers by scikit-learn."""
+    from sklearn.base import clone  # an optional extra
+    from sklearn.linear_model import LogisticRegression
+
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2 * members, _FEATURES))
     y = (x[:, 0] + rng.normal(size=2 * members) > 0).astype(int)
@@ -58,7 +61,7 @@ def ratios(members: int, shadows: int) -> Job:
     estimator = LogisticRegression()
     model = clone(estimator).fit(*parts[0])
 
-    def plainly() -> float:
+    def plain() -> float:
         for _ in range(shadows):
             half = rng.random(2 * members) < 0.5
             clone(estimator).fit(x[half], y[half]).predict_proba(x)
@@ -76,7 +79,7 @@ def ratios(members: int, shadows: int) -> Job:
 
     return Job(
         sizes={"members": members, "rows": 2 * members, "shadows": shadows},
-        plain=plainly,
+        plain=plain,
         secure=attacked,
         check=check,
         note=(
@@ -86,28 +89,27 @@ def ratios(members: int, shadows: int) -> Job:
     )
 
 
-CASES = (
-    *(
-        Case(
+def for_developers() -> Iterator[Case]:
+    """Yield all numbers of an attack's scores, and likelihood ratios, for growing members."""
+    needs: dict[str, Any] = {"needs": ("sklearn",), "install": "pip install scikit-learn"}
+    for members in _MEMBERS:
+        yield Case(
             f"audit/rates/{members}",
             f"Membership audit, all numbers of the scores of {members:,} members",
             rates,
             size=members,
             quick=min(members, 1_000),
             tiny=100,
+            **needs,
         )
-        for members in MEMBERS
-    ),
-    *(
-        Case(
+    for members in _MEMBERS:
+        yield Case(
             f"audit/ratios/{members}",
-            f"Likelihood ratio, {SHADOWS} shadow models, {members:,} members",
-            lambda size: ratios(size, SHADOWS if size > 100 else 4),
+            f"Likelihood ratio, {_SHADOWS} shadow models, {members:,} members",
+            lambda size: ratios(size, _SHADOWS if size > 100 else 4),
             size=members,
             quick=min(members, 1_000),
             tiny=100,
             rounds=2 if members > 10_000 else 0,
+            **needs,
         )
-        for members in MEMBERS
-    ),
-)

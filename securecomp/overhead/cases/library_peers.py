@@ -1,7 +1,8 @@
-"""Other software that does the same job: cases of its own, measured as ours are.
+"""Cases of other libraries that do the same job, measured as ours are.
 
-They are here as they are used: a value a ciphertext in python-paillier, a row a vector in TenSEAL.
-What needs processes of its own (MPyC, SPU, Flower, HElayers) is in the repository's `benchmarks`.
+Each is used as its tutorials use it: a value a ciphertext in python-paillier, a row a vector in
+TenSEAL. Software that needs processes of its own (MPyC, SPU, Flower, HElayers) is in the
+repository's `benchmarks`.
 """
 
 from collections.abc import Iterator
@@ -12,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import WrongResultError
-from securecomp.overhead.data import integers, reals
-from securecomp.overhead.inference import BOUND as FEATURE_BOUND
-from securecomp.overhead.job import Case, Job, Traffic
-from securecomp.overhead.totals import BITS, BOUND, check
+from securecomp.overhead.cases.inference_parties import BOUND as FEATURE_BOUND
+from securecomp.overhead.cases.private_sums import BITS, BOUND, check
+from securecomp.overhead.cases.synthetic_data import integers, reals
+from securecomp.overhead.job import Case, Communication, Job
 
 OTHERS = (
     "MPyC, SPU, Flower and HElayers need processes of their own: python -m benchmarks --peers, in "
@@ -29,11 +30,11 @@ _SCALE = 2.0**40
 _TOLERANCE = 1e-3
 
 
-def listed(elements: int | None, parties: int, features: int) -> Iterator[Case]:
+def for_users(elements: int | None, parties: int, features: int) -> Iterator[Case]:
     """Yield the peers' cases.
 
     Args:
-        elements: How many values; by default few, as a value takes long.
+        elements: Values or rows. By default few, as each takes long.
         parties: Hospitals of a sum.
         features: Of a model.
     """
@@ -83,7 +84,7 @@ def total(parties: int, elements: int) -> Job:
         plain=lambda: np.add.reduce(inputs, axis=0, out=out),
         secure=secure,
         check=check,
-        cost=lambda *_: Traffic(size, size * (parties + 1), 2, parties + 1),
+        cost=lambda *_: Communication(size, size * (parties + 1), 2, parties + 1),
         note="One value a ciphertext, with a key in steady use. Bytes: of the ciphertexts alone.",
     )
 
@@ -118,6 +119,6 @@ def logits(rows: int, features: int) -> Job:
         plain=lambda: np.matmul(table, weights, out=out),
         secure=secure,
         check=error,
-        cost=lambda _, result: Traffic(max(result[1:]), sum(result[1:]), 2, 2),
+        cost=lambda _, result: Communication(max(result[1:]), sum(result[1:]), 2, 2),
         note="One row a vector, the parameters of its tutorials, keys before the time.",
     )

@@ -1,4 +1,4 @@
-"""Numbers to compute on: the same on every machine and in every run. No secrets come from here."""
+"""Numbers to compute on: the same on every machine and in every run. Never use them as secrets."""
 
 import numpy as np
 import numpy.typing as npt

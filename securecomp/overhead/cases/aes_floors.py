@@ -1,15 +1,17 @@
-"""The AES floor: how long it takes to have the keystream in memory, and nothing else.
+"""The AES floor: the time to write a keystream to memory, and nothing else.
 
-CTR is the yardstick; GCM, whose keystream the library uses, is the faster code in OpenSSL.
+CTR is the yardstick. The library uses the keystream of GCM, which is the faster code in OpenSSL.
 """
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from securecomp.core import entropy
 
 CTR = "AES-256-CTR"
 GCM = "AES-256-GCM"
@@ -19,12 +21,12 @@ _TAG = 16
 
 
 def floors(vectors: int, size: int, threads: int = 1) -> dict[str, Callable[[], None]]:
-    """Return functions that make the keystream of some vectors.
+    """Return functions that write the keystream of some vectors.
 
     Args:
-        vectors: How many, each under a key of its own.
+        vectors: The number of vectors, each under its own key.
         size: Bytes of each.
-        threads: Among how many threads the vectors are divided; `cryptography` leaves the GIL.
+        threads: Threads that share the vectors; `cryptography` releases the GIL.
     """
     return {
         CTR: _divided(_ctr, vectors, size, threads),
@@ -41,8 +43,8 @@ def _divided(
         return work[0]
 
     def run() -> None:
-        # Fresh threads, as the library starts them: the system spreads new threads over the cores
-        # and may leave old ones, that slept, together on one.
+        # Fresh threads, as the library starts them. The system spreads new threads over the cores,
+        # but may leave old threads that slept together on one core.
         with ThreadPoolExecutor(len(work)) as pool:
             for future in [pool.submit(function) for function in work]:
                 future.result()
@@ -54,9 +56,14 @@ def _pieces(size: int) -> list[tuple[int, int]]:
     return [(start, min(start + _PIECE, size)) for start in range(0, size, _PIECE)]
 
 
+def _memory(size: int) -> tuple[Any, Any]:
+    """Return a piece of zeros, and room for a keystream and a tag."""
+    return np.zeros(_PIECE, np.uint8), np.empty(size + _TAG, np.uint8)
+
+
 def _ctr(vectors: int, size: int) -> Callable[[], None]:
-    zeros, out = np.zeros(_PIECE, np.uint8), np.empty(size + _TAG, np.uint8)
-    keys, pieces = [os.urandom(32) for _ in range(vectors)], _pieces(size)
+    zeros, out = _memory(size)
+    keys, pieces = [entropy.system(32) for _ in range(vectors)], _pieces(size)
 
     def run() -> None:
         for key in keys:
@@ -68,8 +75,8 @@ def _ctr(vectors: int, size: int) -> Callable[[], None]:
 
 
 def _gcm(vectors: int, size: int) -> Callable[[], None]:
-    zeros, out = np.zeros(_PIECE, np.uint8), np.empty(size + _TAG, np.uint8)
-    keys, pieces = [os.urandom(32) for _ in range(vectors)], _pieces(size)
+    zeros, out = _memory(size)
+    keys, pieces = [entropy.system(32) for _ in range(vectors)], _pieces(size)
 
     def run() -> None:
         for key in keys:

@@ -1,4 +1,4 @@
-"""Jobs of encrypted inference: client and server, from bytes to bytes."""
+"""Client and server of encrypted inference with their data, and the jobs of both together."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.ckks import InferenceClient, InferenceServer, LogisticModel, ModelOwner
+from securecomp.ckks.native.ring_parameters import Sigmoid
 from securecomp.errors import WrongResultError
 from securecomp.models import probabilities
-from securecomp.overhead.data import reals
-from securecomp.overhead.job import DECODE, Job, Traffic
+from securecomp.overhead.cases.synthetic_data import reals
+from securecomp.overhead.job import DECODE, Communication, Job
 from securecomp.protocol.identity import Identity
 
 FEATURES = 30
@@ -25,8 +26,8 @@ NOTE = f"{_NOTE} All on one core, or a process on each of two."
 _KEYS_NOTE = f"{_NOTE} Set-up draws a client's keys and registers them; planning is before it."
 
 
-class Repeating:
-    """A ledger that lets a request be answered again and again, for timing it."""
+class RepeatingLog:
+    """A request log that lets a request be answered again and again, for timing it."""
 
     def check(self, *_: object) -> None:
         """Let it pass."""
@@ -36,7 +37,7 @@ class Repeating:
 
 
 @dataclass(slots=True)
-class Parties:
+class InferenceParties:
     """Client, server and data of a job."""
 
     client: InferenceClient
@@ -53,7 +54,7 @@ class Parties:
         workers: int = 1,
         encrypted: bool = False,
         **plan: Any,
-    ) -> "Parties":
+    ) -> "InferenceParties":
         """Draw a model and rows, and make both sides."""
         # Logits stay of one size, however many features there are.
         weights = reals((features,), 0.5, seed=1) * np.sqrt(FEATURES / features)
@@ -69,10 +70,10 @@ class Parties:
             identity = Identity.generate()
             owner = ModelOwner(model, "owner", "server", identity.public)
             server = InferenceServer(
-                owner.offer, identity, None, ledger=Repeating(), workers=workers
+                owner.offer, identity, None, ledger=RepeatingLog(), workers=workers
             )
         else:
-            server = InferenceServer.create(model, ledger=Repeating(), workers=workers, **plan)
+            server = InferenceServer.create(model, ledger=RepeatingLog(), workers=workers, **plan)
         client = InferenceClient.create(server.offer, workers=workers)
         server.register(client.registration.encode())
         if encrypted:
@@ -85,9 +86,13 @@ class Parties:
         return self.client.decrypt(answer, request).values
 
     def error(self, values: npt.NDArray[Any]) -> float:
-        """Return the largest error; more than the plan promises is wrong."""
+        """Return the largest error.
+
+        Raises:
+            WrongResultError: It is more than the plan promises.
+        """
         expected = self.model.logits(self.rows)
-        if self.client.offer.plan.circuit.__class__.__name__ == "Sigmoid":
+        if isinstance(self.client.offer.plan.circuit, Sigmoid):
             expected = probabilities(expected, "sigmoid")[:, 1:]
         error = float(np.abs(values - expected).max())
         if error > self.client.offer.plan.precision:
@@ -98,7 +103,7 @@ class Parties:
         self,
         secure: Callable[[], Any],
         read: Callable[[Any], npt.NDArray[Any]],
-        cost: Callable[[Any], Traffic],
+        cost: Callable[[Any], Communication],
         *,
         cores: int = 1,
         floors: Mapping[str, Callable[[], Any]] | None = None,
@@ -136,7 +141,7 @@ class InferenceOutcome:
     seconds: Mapping[str, float]
 
 
-def ask(p: Parties) -> InferenceOutcome:
+def ask(p: InferenceParties) -> InferenceOutcome:
     """Let the client encrypt, the server predict and the client decrypt."""
     start = perf_counter()
     request = p.client.encrypt(p.rows)
@@ -153,21 +158,21 @@ def ask(p: Parties) -> InferenceOutcome:
 
 
 def whole(rows: int, features: int = FEATURES, **choices: Any) -> Job:
-    """Return the job of client and server together, with keys that they have."""
-    return _together(Parties.make(rows, features, **choices))
+    """Return the job of client and server together. They have their keys."""
+    return _together(InferenceParties.make(rows, features, **choices))
 
 
 def with_keys(rows: int, features: int = FEATURES, **choices: Any) -> Job:
-    """Return the same job of a client who draws new keys each time."""
-    p = Parties.make(rows, features, **choices)
+    """Return the same job, with a client that draws new keys each time."""
+    p = InferenceParties.make(rows, features, **choices)
     return replace(_together(p), setup=p.renew, note=_KEYS_NOTE)
 
 
-def _together(p: Parties) -> Job:
-    def cost(answer: InferenceOutcome) -> Traffic:
+def _together(p: InferenceParties) -> Job:
+    def cost(answer: InferenceOutcome) -> Communication:
         sent, received = answer.sent, answer.received
         roles = {"client": sent, "server": received}
-        return Traffic(max(sent, received), sent + received, 2, 2, roles, sent + received)
+        return Communication(max(sent, received), sent + received, 2, 2, roles, sent + received)
 
     both = p.job(lambda: ask(p), lambda answer: answer.values, cost)
     return replace(both, parts=lambda _, answer: answer.seconds)

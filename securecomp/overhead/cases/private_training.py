@@ -1,7 +1,9 @@
-"""Private training: steps of DP-SGD, against plain SGD and the products it cannot avoid."""
+"""Private training: steps of DP-SGD, against plain SGD and the products that it cannot avoid."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,14 @@ from securecomp.federated.losses import Loss, one_hot
 from securecomp.federated.poisson import batches
 from securecomp.overhead.job import Case, Job, WrongResultError
 
-STEPS = 1000
-NOISE, CLIP, LEARNING_RATE = 1.0, 1.0, 1.0
+_STEPS = 1000
+_NOISE, _CLIP, _LEARNING_RATE = 1.0, 1.0, 1.0
 _OFF = 1e-3
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A model and its data; `peers/opacus_steps.py` has the same."""
+    """A model and its data; the benchmark's peer Opacus trains the same."""
 
     title: str
     rows: int
@@ -53,7 +55,7 @@ def steps(problem: Problem, count: int) -> Job:
     shape = (targets.shape[1], problem.features)
 
     def schedule(noise: float) -> Schedule:
-        return Schedule(problem.rate, count, CLIP, noise, LEARNING_RATE, expected)
+        return Schedule(problem.rate, count, _CLIP, noise, _LEARNING_RATE, expected)
 
     def plain(clip: float = math.inf) -> Any:
         model = np.zeros(shape)
@@ -63,7 +65,7 @@ def steps(problem: Problem, count: int) -> Job:
             if clip < math.inf:
                 norms = np.linalg.norm(residuals, axis=1) * np.linalg.norm(x, axis=1)
                 residuals *= np.minimum(1, clip / np.maximum(norms, 1e-30))[:, None]
-            model -= LEARNING_RATE / expected * (residuals.T @ x)
+            model -= _LEARNING_RATE / expected * (residuals.T @ x)
         return model
 
     def products() -> None:
@@ -74,11 +76,11 @@ def steps(problem: Problem, count: int) -> Job:
             residuals.T @ x
 
     def check(_: Any, found: Any) -> float:
-        clipped = plain(CLIP)
+        clipped = plain(_CLIP)
         error = float(np.abs(train(rows, targets, loss, schedule(0.0), fixed) - clipped).max())
         if error > _OFF:
             raise WrongResultError(f"without noise the weights are off by {error:.2g}")
-        walk = LEARNING_RATE * NOISE * CLIP / expected * math.sqrt(count)
+        walk = _LEARNING_RATE * _NOISE * _CLIP / expected * math.sqrt(count)
         share = float(np.sqrt(((found - clipped) ** 2).mean())) / walk
         if not 0.2 < share < 3:
             raise WrongResultError(f"weights are off by {share:.2g} of what the noise is")
@@ -87,7 +89,7 @@ def steps(problem: Problem, count: int) -> Job:
     return Job(
         sizes={"elements": count, "rows": problem.rows, "features": problem.features},
         plain=plain,
-        secure=lambda _: train(rows, targets, loss, schedule(NOISE), fixed),
+        secure=lambda _: train(rows, targets, loss, schedule(_NOISE), fixed),
         check=check,
         floors={"rows gathered, two products a step": products},
         note=(
@@ -98,14 +100,14 @@ def steps(problem: Problem, count: int) -> Job:
     )
 
 
-CASES = tuple(
-    Case(
-        f"training/dp-sgd/{name}",
-        f"DP-SGD steps, {problem.title}",
-        lambda count, problem=problem: steps(problem, count),
-        size=STEPS,
-        quick=100,
-        tiny=3,
-    )
-    for name, problem in PROBLEMS.items()
-)
+def for_developers() -> Iterator[Case]:
+    """Yield training on each problem."""
+    for name, problem in PROBLEMS.items():
+        yield Case(
+            f"training/dp-sgd/{name}",
+            f"DP-SGD steps, {problem.title}",
+            partial(steps, problem),
+            size=_STEPS,
+            quick=100,
+            tiny=3,
+        )
