@@ -92,7 +92,7 @@ class InferenceServer(Role):
     not, by encrypting other numbers than the plan allows, reads what a logit's digits above the
     noise hold: up to log2(modulus / 2^flood_bits) bits a row and logit, which can tell more weights
     than one. A client is who the operator registers: each name has rows of its own, and they are
-    counted across restarts only in a `FileLedger`.
+    counted across restarts only in a `FileRequestLog`.
     """
 
     TRANSITIONS: ClassVar = {

@@ -98,7 +98,7 @@ class FileRequestLog:
         if fcntl is None:
             raise BackendUnavailableError(
                 "a file ledger locks its files by fcntl, which this system has not; keep the "
-                "server running with a MemoryLedger"
+                "server running with a MemoryRequestLog"
             )
         self._folder = Path(folder).resolve()
         try:

@@ -13,9 +13,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from securecomp.audit.attack_result import Rate, difference
+from securecomp.audit.attack_result import Rate, compared, difference
 from securecomp.audit.membership.restricted_model import RestrictedModel
-from securecomp.audit.reconstruction.attributes import AttributeLeak, attribute_inference, compared
+from securecomp.audit.reconstruction.attributes import AttributeLeak, attribute_inference
 from securecomp.errors import ParameterError
 
 

@@ -14,7 +14,7 @@ from securecomp.audit.reconstruction.canaries import (
     CanarySpace,
     _log_below,
     canary_exposure,
-    extract,
+    extract_canaries,
 )
 from securecomp.errors import ParameterError
 
@@ -113,7 +113,7 @@ def test_secrets_that_are_all_remembered_are_all_extracted(step):
     leak = canary_exposure(score, SPACE, CANARIES)
     assert leak.extracted.value == 1
     assert set(leak.exposures) == {leak.most}
-    assert set(extract(score, SPACE, len(CANARIES))) == set(CANARIES)
+    assert set(extract_canaries(score, SPACE, len(CANARIES))) == set(CANARIES)
 
 
 def test_arrays_of_secrets_and_times(model, leak):
@@ -130,7 +130,7 @@ def test_where_nothing_was_inserted_nothing_is_extracted(model):
 
 
 def test_what_was_inserted_often_is_extracted(model, leak):
-    first = extract(model.score, SPACE, 8)
+    first = extract_canaries(model.score, SPACE, 8)
     often = {s for s, n in zip(CANARIES, TIMES, strict=True) if n == 16}
     assert first[0] in often
     assert len(often & set(first)) >= 6

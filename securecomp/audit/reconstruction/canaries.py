@@ -283,7 +283,7 @@ def canary_exposure(
     return CanaryLeak(space, method, counts, tuple(exposures.tolist()), len(rest), misfit)
 
 
-def extract(score: Score, space: CanarySpace, count: int = 1) -> list[str]:
+def extract_canaries(score: Score, space: CanarySpace, count: int = 1) -> list[str]:
     """Return the secrets that the model takes for likeliest, the likeliest first.
 
     Raises:
