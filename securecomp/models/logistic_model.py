@@ -3,6 +3,7 @@
 Pickles and skops files run code when they are loaded, and are never read.
 """
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -132,9 +133,19 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         except DecodeError as error:
             raise DecodeError(f"{path}: {error}") from None
 
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the model as its file holds it; another model has another digest."""
+        # Read back first: 1 and 1.0 are one weight.
+        read = msgspec.json.decode(self._encoded(), type=LogisticModel)
+        return hashlib.sha256(read._encoded()).digest()
+
+    def _encoded(self) -> bytes:
+        return msgspec.json.encode(self, enc_hook=_plain)
+
     def to_json(self) -> str:
         """Return the model as JSON."""
-        return msgspec.json.format(msgspec.json.encode(self)).decode()
+        return msgspec.json.format(self._encoded()).decode()
 
     def logits(self, rows: Floats) -> Floats:
         """Return the logits in plaintext, shape (n, K)."""
@@ -143,6 +154,13 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __repr__(self) -> str:
         return f"LogisticModel({len(self.features)} features, {len(self.classes)} classes)"
+
+
+def _plain(value: Any) -> Any:
+    """Return numpy's numbers as Python's, which is what the file has."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a model holds numbers and text, not {type(value).__name__}")
 
 
 def bounds_of(given: Bounds, names: tuple[str, ...], default: Floats) -> tuple[float, ...]:
