@@ -74,6 +74,20 @@ class TestSharedResults:
         assert 2.0**-8 < difference / 2.0 ** (c.release_bits - c.scale_bits) <= 2
         assert difference < 2 * parties.plan.error
 
+    def test_their_noise_is_secret(self, choice):
+        """A server that could work it out from its own answer would take it off."""
+        parties = Parties(linear_model(6), **choice)
+        answer = parties.server.predict(parties.ann.encrypt(table(6, 6)))
+        message, residues = parties.read(answer)
+        payload = memoryview(pack_all(parties, residues))
+        circuit = parties.ann._circuit
+        one = circuit.decrypt(message, payload, 6)
+        circuit.secret = bytes(32)
+        other = circuit.decrypt(message, payload, 6)
+        c = parties.plan.linear
+        apart = np.abs(one - other) * 2.0 ** (c.scale_bits - c.release_bits)
+        assert (apart > 2.0**-12).all()
+
     def test_are_told(self, choice):
         parties = Parties(linear_model(6), **choice)
         rows = parties.plan.shareable_rows
