@@ -57,6 +57,14 @@ def test_a_model_that_memorises_leaks_about_its_members(forest):
     assert (facts["leaks"], facts["values"], facts["members"]["trials"]) == (True, 2, 400)
 
 
+def test_members_and_holdout_that_are_swapped(forest):
+    leak = attribute_inference(forest, *OTHERS, *MEMBERS, 5)
+    assert leak.interval[1] < 0
+    assert "either members and holdout are swapped, or they are not of" in " ".join(leak.remarks())
+    honest = attribute_inference(forest, *MEMBERS, *OTHERS, 5)
+    assert not any("swapped" in remark for remark in honest.remarks())
+
+
 def test_a_model_of_few_weights_does_not(linear):
     leak = attribute_inference(linear, *MEMBERS, *OTHERS, 5)
     assert not leak.leaks

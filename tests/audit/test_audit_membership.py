@@ -440,6 +440,32 @@ def test_the_strength_in_words():
     assert "is right 1,000 times in 1,000" in tied.words()
 
 
+def test_an_audit_the_wrong_way_round_says_so(tree, rows):
+    """The fault: with members and holdout swapped (AUC .23) it said that this may be chance."""
+    members, holdout = rows
+    swapped = membership_inference(tree, holdout, members)
+    assert swapped.area.high < 0.5
+    rng = np.random.default_rng(6)
+    scores = rng.normal(1, 1, 300), rng.normal(0, 1, 300)
+    turned = membership_from_scores(-scores[0], -scores[1], attack="a")
+    assert 0.2 < turned.area.value < 0.3
+    for found in (swapped, turned):
+        assert found.reversed
+        said = found.words()
+        assert said.startswith(
+            "Members score lower than others: the area under the ROC curve is 0."
+        )
+        assert "Either members and holdout are swapped, or lower scores speak for" in said
+        assert "chance." not in said.replace("0.5 is chance.", "")
+        assert found.to_json()["words"] == said
+        assert said in str(Strength({"one": found})).replace("\n", " ")
+    right = membership_from_scores(*scores, attack="a")
+    same = membership_from_scores(rng.normal(size=300), rng.normal(size=300), attack="a")
+    assert not right.reversed
+    assert not same.reversed
+    assert "The difference may be chance" in same.words()
+
+
 def test_all_is_json_and_the_page_stands_alone(tree, rows):
     lira = LikelihoodRatio(DecisionTreeClassifier(), shadows=8, entropy=Replay(0))
     found = membership_inference(tree, *rows, attack=lira).against(Claim(0.5, **RECORD))

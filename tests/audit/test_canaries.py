@@ -80,6 +80,18 @@ def model():
     return Characters(corpus() + inserted())
 
 
+def test_scores_of_the_wrong_sign_are_named(model):
+    """Probabilities in place of perplexities rank what is remembered last."""
+    for method in ("rank", "sample"):
+        how = {"method": method, "times": TIMES, "entropy": Replay(1)}
+        right = canary_exposure(model.score, SPACE, CANARIES, **how)
+        assert not any("minus the logarithm" in remark for remark in right.remarks())
+        turned = canary_exposure(lambda t: [-s for s in model.score(t)], SPACE, CANARIES, **how)
+        assert any("score must return minus the logarithm" in r for r in turned.remarks()), method
+    knows_nothing = canary_exposure(Characters(corpus()).score, SPACE, CANARIES, times=TIMES)
+    assert not knows_nothing.reversed
+
+
 @pytest.fixture(scope="module")
 def leak(model):
     return canary_exposure(model.score, SPACE, CANARIES, times=TIMES)

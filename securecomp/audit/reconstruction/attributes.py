@@ -131,6 +131,11 @@ class AttributeLeak(AttackResult):
             if self.leaks
             else f"members less others {gap}: a leak about members is not shown"
         ]
+        if self.interval[1] < 0:
+            found.append(
+                "members are guessed worse than others, beyond chance: either members and holdout "
+                "are swapped, or they are not of one population; correct that and audit again"
+            )
         if difference(self.others, self.imputed[1])[0] > 0:
             found.append(
                 "statistical inference: of people that it has not seen, the model shows more than "
