@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from securecomp.audit.membership.claims import Claim
-from securecomp.audit.membership.membership_audit import membership
+from securecomp.audit.membership.membership_audit import membership_inference
 from securecomp.audit.membership.membership_report import MembershipReport
 from securecomp.audit.membership.strength import Strength
 from securecomp.show.figures import svg
@@ -52,7 +52,7 @@ def audited(epsilon: float | None, seed: int = 0) -> MembershipReport:
         RefutedError: It leaks more than it promises.
     """
     members, others = data(seed)
-    found = membership(estimator(epsilon).fit(*members), members, others)
+    found = membership_inference(estimator(epsilon).fit(*members), members, others)
     if epsilon is not None:
         found.check(Claim(epsilon, DELTA, "record"))
     return found

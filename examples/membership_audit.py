@@ -15,10 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from securecomp.audit.membership.attacks import LikelihoodRatio
-from securecomp.audit.membership.claims import Claim
-from securecomp.audit.membership.membership_audit import membership
-from securecomp.audit.membership.strength import Strength
+from securecomp.audit import Claim, LikelihoodRatio, Strength, membership_inference
 from securecomp.cli.report_page import exhibition
 from securecomp.errors import RefutedError
 
@@ -34,11 +31,15 @@ def main() -> None:
     inside, outside, yes, no = train_test_split(x, y, test_size=0.5, random_state=0)
     members, holdout = (inside, yes), (outside, no)
     fitted = {name: estimator.fit(*members) for name, estimator in MODELS.items()}
-    by_loss = {name: membership(model, members, holdout) for name, model in fitted.items()}
+    by_loss = {
+        name: membership_inference(model, members, holdout) for name, model in fitted.items()
+    }
     print(Strength(by_loss))
 
     tree = MODELS["tree"]
-    stronger = membership(tree, members, holdout, attack=LikelihoodRatio(tree, shadows=64))
+    stronger = membership_inference(
+        tree, members, holdout, attack=LikelihoodRatio(tree, shadows=64)
+    )
     print(f"\nthe tree, by {stronger.attack}: AUC {stronger.area.value:.2f}")
 
     claim = Claim(epsilon=0.5, delta=1e-5, unit="record")

@@ -1,8 +1,8 @@
 """What an attack returns: its success beside what guessing gives, and what it had to know."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from securecomp.audit.bounds import share_high, share_low
 from securecomp.errors import ParameterError
@@ -82,6 +82,29 @@ class AttackResult(Exhibit):
     def to_json(self) -> dict[str, Any]:
         """Return `facts`, the attack's name and what it assumed."""
         return {**super().to_json(), "knows": self.knows}
+
+
+class Comparable(Protocol):
+    """An attack's result that can stand in a table beside others of its kind."""
+
+    def comparison(self) -> dict[str, str]:
+        """Return what `compared` shows of it: column to text."""
+
+
+def compared(results: Sequence[tuple[str, Comparable]]) -> TextTable:
+    """Return one attack's results side by side, say under several forms of answers.
+
+    Args:
+        results: Name of a form, and the attack's result under it; all of one attack.
+
+    Raises:
+        ParameterError: There is no result.
+    """
+    if not results:
+        raise ParameterError("there is no result to compare; give at least one")
+    shown = [(name, result.comparison()) for name, result in results]
+    header = ("answers", *shown[0][1])
+    return grid("", header, [(name, *columns.values()) for name, columns in shown])
 
 
 def grid(title: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> TextTable:

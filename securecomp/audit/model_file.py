@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.ckks.inputs import numbers
 from securecomp.errors import ParameterError, RangeError, brief
-from securecomp.models import Label, LogisticModel, labels, probabilities, winners
+from securecomp.models import Label, LogisticModel, feature_columns, labels, probabilities, winners
 from securecomp.statistics.cell_values import comparable, is_missing
 from securecomp.statistics.site_table import Table
 from securecomp.statistics.table_files import read_table
@@ -64,7 +63,9 @@ class Classifier:
         return found
 
     def _logits(self, table: Any) -> Floats:
-        return self.model.logits(_finite(numbers(table, self.model.features), self.model.features))
+        return self.model.logits(
+            _finite(feature_columns(table, self.model.features), self.model.features)
+        )
 
     def __repr__(self) -> str:
         return f"Classifier({self.n_features_in_} features, {len(self.classes_)} classes)"
@@ -85,7 +86,7 @@ def classifier(source: LogisticModel | Path | str) -> Classifier:
     return Classifier(LogisticModel.read(Path(source)))
 
 
-def rows(
+def read_rows(
     path: Path | str,
     model: LogisticModel | Classifier,
     label: str,
@@ -120,7 +121,7 @@ def rows(
     if not table.rows:
         raise ParameterError(f"{path}: has no rows")
     try:
-        features = _finite(numbers(frame, model.features), model.features)
+        features = _finite(feature_columns(frame, model.features), model.features)
     except (ParameterError, RangeError) as error:
         raise type(error)(f"{path}: {error}") from None
     return features, _labels(table, label, model.classes)

@@ -69,4 +69,4 @@ class SeededRandom:
         return places
 
     def __repr__(self) -> str:
-        return f"Lots({self._purpose!r})"
+        return f"SeededRandom({self._purpose!r})"

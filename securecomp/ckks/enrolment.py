@@ -5,6 +5,7 @@ phone). Every message is sealed between the two named there and bound to both do
 """
 
 import hashlib
+import hmac
 import struct
 from typing import Literal, Protocol, TypeVar
 
@@ -20,6 +21,7 @@ from securecomp.errors import (
     KeyMismatchError,
     ParameterError,
 )
+from securecomp.models import LogisticModel
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import public_key, wire
 from securecomp.protocol.identity import Identity
@@ -33,26 +35,48 @@ Kind = Literal["logits", "sigmoids"]
 _SLACK = 1 << 12  # what a message has beside its residues
 
 
+SALT_BYTES = 32
+_DIGEST_BYTES = 32
+
+
+def commit(model: LogisticModel, salt: bytes) -> bytes:
+    """Return a commitment to a model: it shows nothing of it, and fits no other.
+
+    It hides the model from whoever does not know the salt, 32 random bytes, and binds as long as
+    nobody finds two inputs of one SHA-256 digest.
+
+    Raises:
+        ParameterError: The salt has another length.
+    """
+    if len(salt) != SALT_BYTES:
+        raise ParameterError(f"a commitment's salt has {SALT_BYTES} bytes, not {len(salt)}")
+    return hashlib.sha256(prg.join("ckks model", salt, model.digest)).digest()
+
+
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a server offers: who it is, and the plan.
+    """A server's public offer: who it is, the plan, and a commitment to the model.
 
     Attributes:
         server: Its name.
         key: Its public key.
-        plan: What it computes.
-        owner: Who encrypts the model, if it is encrypted.
+        plan: The circuit that it computes, and for which values.
+        commitment: Binds the server, or the model's owner, to one model (`commit`).
+        owner: Name of the party that encrypts the model, if it is encrypted.
         owner_key: The owner's public key.
     """
 
     server: str
     key: bytes
     plan: InferencePlan
+    commitment: bytes
     owner: str = ""
     owner_key: bytes = b""
 
     def __post_init__(self) -> None:
         wire.check_name(self.server)
         public_key.check(self.key, self.server)
+        if len(self.commitment) != _DIGEST_BYTES:
+            raise ParameterError("an offer commits to its model: SHA-256 of a salt and the model")
         if (self.plan.model == "encrypted") != bool(self.owner):
             raise ParameterError("an offer names the model's owner if the model is encrypted")
         if self.owner:
@@ -60,6 +84,21 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             public_key.check(self.owner_key, self.owner)
             if self.owner == self.server or self.owner_key == self.key:
                 raise ParameterError("the model's owner and the server are two parties")
+
+    def check_model(self, model: LogisticModel, salt: bytes) -> None:
+        """Refuse a model that is not the one of this offer.
+
+        The server checks its own model so. Anybody else can if the server shows model and salt.
+
+        Raises:
+            KeyMismatchError: Another model, or another salt.
+            ParameterError: The salt has another length.
+        """
+        if not hmac.compare_digest(commit(model, salt), self.commitment):
+            raise KeyMismatchError(
+                f"{self.server}: this is not the model of the offer; give the one that was "
+                "published, or publish this one in a new offer"
+            )
 
     @property
     def digest(self) -> bytes:
@@ -222,7 +261,7 @@ def fingerprint(digest: bytes) -> str:
     return " ".join(text[i : i + 4] for i in range(0, 24, 4))
 
 
-KEY_FILE_VERSION = 1
+KEY_FILE_VERSION = 2
 
 
 class _KeyFile(Protocol):
@@ -253,8 +292,12 @@ def read_key_file(text: str | bytes, kind: type[F], name: str, owner: str) -> tu
         facts = msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
         raise DecodeError(f"not a {owner}'s key: {error}") from None
-    if facts.format != name or facts.version != KEY_FILE_VERSION:
-        raise DecodeError(f"not a {name} of version {KEY_FILE_VERSION}")
+    if facts.format != name:
+        raise DecodeError(f"not a {name}")
+    if facts.version != KEY_FILE_VERSION:
+        raise DecodeError(
+            f"a {name} of version {facts.version}; this software reads {KEY_FILE_VERSION}"
+        )
     try:
         return facts, Identity(facts.identity)
     except KeyMismatchError as error:

@@ -21,7 +21,7 @@ from securecomp.protocol.identity import Identity
 
 
 @dataclass(slots=True)
-class Traffic:
+class InferenceTraffic:
     """What crossed between client and server so far.
 
     Attributes:
@@ -121,7 +121,7 @@ class EncryptedLogisticRegression:
             server.load_model(owner.encrypt(registration))
         self.server_ = server
         self.plan_: InferencePlan = server.offer.plan
-        self.traffic_ = Traffic()
+        self.traffic_ = InferenceTraffic()
         self.classes_ = labels(self.plan_.classes)
         self.n_features_in_ = len(self.plan_.features)
         self.feature_names_in_ = np.array(self.plan_.features, object)

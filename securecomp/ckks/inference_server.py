@@ -9,9 +9,11 @@ import msgspec
 from securecomp.ckks import planner
 from securecomp.ckks.enrolment import (
     KEY_FILE_VERSION,
+    SALT_BYTES,
     ClientSession,
     Offer,
     Registration,
+    commit,
     read_key_file,
 )
 from securecomp.ckks.inference_messages import REQUEST_BYTES, EncryptedWeights
@@ -60,12 +62,23 @@ class ServerCircuit(Protocol):
 
 
 class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A server's secrets, as they are kept."""
+    """A server's secrets, as they are kept.
+
+    Attributes:
+        format: Marks the file.
+        version: Of the file.
+        identity: The server's key.
+        offer: What was published.
+        model: The model's digest; empty if the server does not know the model.
+        salt: Opens the offer's commitment to the model; empty with it.
+    """
 
     format: str
     version: int
     identity: bytes
     offer: Offer
+    model: bytes
+    salt: bytes
 
     def __repr__(self) -> str:
         return f"_ServerFile({self.offer.server!r})"
@@ -92,7 +105,7 @@ class InferenceServer(Role):
     not, by encrypting other numbers than the plan allows, reads what a logit's digits above the
     noise hold: up to log2(modulus / 2^flood_bits) bits a row and logit, which can tell more weights
     than one. A client is who the operator registers: each name has rows of its own, and they are
-    counted across restarts only in a `FileLedger`.
+    counted across restarts only in a `FileRequestLog`.
     """
 
     TRANSITIONS: ClassVar = {
@@ -107,6 +120,7 @@ class InferenceServer(Role):
         offer: Offer,
         identity: Identity,
         model: LogisticModel | None,
+        salt: bytes = b"",
         *,
         ledger: RequestLog | None = None,
         workers: int = 1,
@@ -118,12 +132,13 @@ class InferenceServer(Role):
             offer: The server's own.
             identity: The key that it names.
             model: None if it comes encrypted from its owner.
+            salt: Opens the offer's commitment to the model; empty without a model.
             ledger: Where answered requests are kept; a file's outlives the process.
             workers: Threads.
             entropy: Source of what hides the model.
 
         Raises:
-            KeyMismatchError: The offer is another server's.
+            KeyMismatchError: The offer is another server's, or commits to another model.
             ParameterError: The offer's plan does not fit the model.
         """
         super().__init__(offer.server, State.READY)
@@ -137,6 +152,9 @@ class InferenceServer(Role):
         self._clients: dict[bytes, _Client] = {}
         if (model is None) != (self._plan.model == "encrypted"):
             raise ParameterError("a plain plan needs the model, an encrypted one comes without")
+        if model is not None:
+            offer.check_model(model, salt)
+        self._model_digest, self._salt = b"" if model is None else model.digest, salt
         self._circuit: ServerCircuit
         if isinstance(self._plan.circuit, LinearParameters):
             self._circuit = LogitServer(self._plan, model, entropy, workers)
@@ -173,8 +191,17 @@ class InferenceServer(Role):
             domain=domain,
         )
         identity = identity or Identity.generate(entropy)
-        offer = Offer(name, identity.public, plan)
-        return cls(offer, identity, model, ledger=ledger, workers=workers, entropy=entropy)
+        salt = entropy(SALT_BYTES)
+        offer = Offer(name, identity.public, plan, commit(model, salt))
+        return cls(offer, identity, model, salt, ledger=ledger, workers=workers, entropy=entropy)
+
+    @property
+    def salt(self) -> bytes:
+        """Opens the offer's commitment: with it and the model anybody can `Offer.check_model`.
+
+        Keep it as secret as the model: who has it can test guesses of the weights.
+        """
+        return self._salt
 
     def register(self, registration: bytes) -> str:
         """Take a client, or a client's new key; return its name.
@@ -320,7 +347,14 @@ class InferenceServer(Role):
         """
         if self.state is State.ABORTED:
             raise LocalProtocolError(f"{self.name}: was aborted, and its keys were dropped")
-        facts = _ServerFile(_FORMAT, KEY_FILE_VERSION, self._identity.export(), self.offer)
+        facts = _ServerFile(
+            _FORMAT,
+            KEY_FILE_VERSION,
+            self._identity.export(),
+            self.offer,
+            self._model_digest,
+            self._salt,
+        )
         return msgspec.json.encode(facts).decode()
 
     @classmethod
@@ -336,10 +370,17 @@ class InferenceServer(Role):
 
         Raises:
             DecodeError: It is not a server's key.
-            ParameterError: Its plan was not made for this model.
+            KeyMismatchError: It was made for another model, or its parts are of different offers.
+            ParameterError: A model is given and none is needed, or the other way round.
         """
         facts, identity = read_key_file(text, _ServerFile, _FORMAT, "server")
-        return cls(facts.offer, identity, model, ledger=ledger, workers=workers)
+        if model is not None and facts.model and model.digest != facts.model:
+            raise KeyMismatchError(
+                f"{facts.offer.server}: this server file was made for another model "
+                f"(SHA-256 {facts.model.hex()[:16]}..., not {model.digest.hex()[:16]}...); give "
+                "the model that was published, or publish this one in a new offer"
+            )
+        return cls(facts.offer, identity, model, facts.salt, ledger=ledger, workers=workers)
 
     def _drop(self) -> None:
         self.__dict__.pop("_circuit", None)

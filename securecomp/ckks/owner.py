@@ -3,7 +3,7 @@
 import numpy as np
 
 from securecomp.ckks import planner
-from securecomp.ckks.enrolment import ClientSession, Offer, Registration
+from securecomp.ckks.enrolment import SALT_BYTES, ClientSession, Offer, Registration, commit
 from securecomp.ckks.inference_messages import EncryptedWeights
 from securecomp.ckks.native import linear
 from securecomp.ckks.native.encryption import SEED_BYTES
@@ -51,8 +51,17 @@ class ModelOwner:
         self._entropy = entropy
         self.name = name
         plan = planner.plan(model, precision=precision, encrypted=True)
-        self.offer = Offer(server, server_key, plan, name, self._identity.public)
+        salt = entropy(SALT_BYTES)
+        self.offer = Offer(
+            server, server_key, plan, commit(model, salt), name, self._identity.public
+        )
+        self._salt = salt
         self._weights, _ = integers(model, plan)
+
+    @property
+    def salt(self) -> bytes:
+        """Opens the offer's commitment to the model, as `InferenceServer.salt` does."""
+        return self._salt
 
     def encrypt(self, registration: bytes) -> wire.Buffer:
         """Return the model under a client's key, sealed for the server.

@@ -177,25 +177,8 @@ def plan(
         ParameterError: Nothing that is 128-bit secure reaches this precision; more rows than
             protect a model; a model that is encrypted and protected.
     """
-    if not 1e-12 <= precision < 1:
-        raise ParameterError(f"a precision is between 1e-12 and 1, not {precision}")
     features = len(model.features)
-    if features > MAX_FEATURES:
-        raise ParameterError(f"{features:,} features; there are at most {MAX_FEATURES:,}")
-    if shareable_rows and encrypted:
-        raise ParameterError("results of an encrypted model are for the client only")
-    if protect_model and encrypted:
-        raise ParameterError(
-            "protect_model goes with a model that the server knows; an encrypted model's replies "
-            "have a third part, which no flooding hides"
-        )
-    if protect_model and max_rows is not None and not 1 <= max_rows <= features:
-        raise ParameterError(
-            f"{features + 1} rows determine a model of {features} features; with protect_model a "
-            f"client gets 1 to {features}"
-        )
-    if shareable_rows < 0 or (max_rows is not None and max_rows < 1):
-        raise ParameterError("a number of rows is positive")
+    _check_wishes(features, precision, protect_model, encrypted, max_rows, shareable_rows)
     limit = max_rows or (features if protect_model else 0)
     bounds = tuple(2.0 ** power_above(bound) for bound in model.bounds)
     scaled = Scaled(model, bounds)
@@ -210,10 +193,10 @@ def plan(
                 'client; otherwise use activation="client"'
             )
         return _sigmoid_plan(model, bounds, scaled, precision, degree, domain, limit)
-    for degree in _DEGREES:
+    hidden = (limit if protect_model else 0, shareable_rows)
+    for ring_degree in _DEGREES:
         # Rounding the result takes the other half.
-        hidden = (limit if protect_model else 0, shareable_rows)
-        circuit = _circuit(scaled, degree, precision / 2, logit_bits, hidden, encrypted)
+        circuit = _circuit(scaled, ring_degree, precision / 2, logit_bits, hidden, encrypted)
         if circuit is None:
             continue
         return InferencePlan(
@@ -234,6 +217,34 @@ def plan(
         f"no ring up to degree {_DEGREES[-1]:,} gives logits up to {2.0**logit_bits:g} to "
         f"{precision:g}; ask for less precision, or give smaller bounds"
     )
+
+
+def _check_wishes(
+    features: int,
+    precision: float,
+    protect_model: bool,
+    encrypted: bool,
+    max_rows: int | None,
+    shareable_rows: int,
+) -> None:
+    if not 1e-12 <= precision < 1:
+        raise ParameterError(f"a precision is between 1e-12 and 1, not {precision}")
+    if features > MAX_FEATURES:
+        raise ParameterError(f"{features:,} features; there are at most {MAX_FEATURES:,}")
+    if shareable_rows and encrypted:
+        raise ParameterError("results of an encrypted model are for the client only")
+    if protect_model and encrypted:
+        raise ParameterError(
+            "protect_model goes with a model that the server knows; an encrypted model's replies "
+            "have a third part, which no flooding hides"
+        )
+    if protect_model and max_rows is not None and not 1 <= max_rows <= features:
+        raise ParameterError(
+            f"{features + 1} rows determine a model of {features} features; with protect_model a "
+            f"client gets 1 to {features}"
+        )
+    if shareable_rows < 0 or (max_rows is not None and max_rows < 1):
+        raise ParameterError("a number of rows is positive")
 
 
 def _sigmoid_plan(

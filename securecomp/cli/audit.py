@@ -203,7 +203,7 @@ def model(
         from securecomp.audit import model_file
         from securecomp.audit.labelled_rows import other_column
         from securecomp.audit.membership.claims import Claim
-        from securecomp.audit.membership.membership_audit import membership
+        from securecomp.audit.membership.membership_audit import membership_inference
         from securecomp.statistics.site_table import Table
         from securecomp.statistics.table_files import read_table
 
@@ -222,9 +222,9 @@ def model(
                 tables[0].columns, classifier.feature_names_in_.tolist(), str(members)
             )
             inside, outside = (
-                model_file.rows(file, classifier, column, **reading) for file in files
+                model_file.read_rows(file, classifier, column, **reading) for file in files
             )
-            found = membership(
+            found = membership_inference(
                 classifier,
                 inside,
                 outside,

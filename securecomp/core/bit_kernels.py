@@ -1,13 +1,11 @@
 """The numba loops behind bit slices and the circuits on them (`bits`, `sharing.comparing`)."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numba
 import numpy as np
 from numba import boolean, int64, types, uint64
 
 from securecomp.core.field import MODULUS
+from securecomp.core.kernel_compiler import kernel
 
 _U = uint64[::1]
 _U2 = uint64[:, ::1]
@@ -20,12 +18,7 @@ _S63 = np.uint64(63)
 _S6 = np.uint64(6)
 
 
-def _kernel(signature: Any) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = numba.njit([signature], cache=True, nogil=True)
-    return compiled
-
-
-@_kernel(numba.void(_RU, _U2))
+@kernel(numba.void(_RU, _U2))
 def transpose(values, out):  # type: ignore[no-untyped-def]
     """Words of 64 bits to rows, shape (rows, words), 64 elements at a time.
 
@@ -52,7 +45,7 @@ def transpose(values, out):  # type: ignore[no-untyped-def]
             out[i, w] = block[i]
 
 
-@_kernel(numba.void(_RU, int64, _U))
+@kernel(numba.void(_RU, int64, _U))
 def spread(words, count, out):  # type: ignore[no-untyped-def]
     for i in range(count):
         j = np.uint64(i)
@@ -64,7 +57,7 @@ def spread(words, count, out):  # type: ignore[no-untyped-def]
 # less[p + 1] ^ (same[p + 1] & less[p]) and same[p + 1] & same[p].
 
 
-@_kernel(numba.void(_RU2, _RU2, _RU2, boolean, _U2, _U2))
+@kernel(numba.void(_RU2, _RU2, _RU2, boolean, _U2, _U2))
 def leaves(r, products, c, first, less, same):  # type: ignore[no-untyped-def]
     """[c < r] and [c = r] of pairs of bits, for a public c and shared bits r.
 
@@ -86,7 +79,7 @@ def leaves(r, products, c, first, less, same):  # type: ignore[no-untyped-def]
             same[p, w] = r[k, w] ^ (keep & ~c[k, w])
 
 
-@_kernel(numba.void(_RU2, _RU2, _RU2, _RU2, _U2))
+@kernel(numba.void(_RU2, _RU2, _RU2, _RU2, _U2))
 def hide_pairs(less, same, x, y, out):  # type: ignore[no-untyped-def]
     """What is opened to combine neighbours: same[p + 1], then less[p], then same[p], masked."""
     pairs = x.shape[0]
@@ -97,7 +90,7 @@ def hide_pairs(less, same, x, y, out):  # type: ignore[no-untyped-def]
             out[2 * pairs + p, w] = same[2 * p, w] ^ y[pairs + p, w]
 
 
-@_kernel(numba.void(_RU2, _RU2, _RU2, _RU2, _RU2, _U2, _U2))
+@kernel(numba.void(_RU2, _RU2, _RU2, _RU2, _RU2, _U2, _U2))
 def join_pairs(less, same, opened, y, z, new_less, new_same):  # type: ignore[no-untyped-def]
     """Combine neighbours, where z = x & y and the masked rows are `opened`."""
     pairs = y.shape[0] // 2
@@ -115,14 +108,14 @@ def join_pairs(less, same, opened, y, z, new_less, new_same):  # type: ignore[no
             new_same[p, w] = same[2 * p, w]
 
 
-@_kernel(numba.void(_RU, _RU, _RU, _RU, _RU, _U))
+@kernel(numba.void(_RU, _RU, _RU, _RU, _RU, _U))
 def join_gates(d, e, x, y, z, out):  # type: ignore[no-untyped-def]
     """A share of the product of bits x and y + e, where z is one of (x + d) & y."""
     for w in range(out.size):
         out[w] = z[w] ^ (d[w] & y[w]) ^ (x[w] & e[w])
 
 
-@_kernel(numba.void(_RU, _RU, boolean, _U))
+@kernel(numba.void(_RU, _RU, boolean, _U))
 def unmask(shown, b, first, out):  # type: ignore[no-untyped-def]
     """Shares of b ^ o over the field, for public bits o: b, or 1 - b."""
     one = _ONE if first else _ZERO

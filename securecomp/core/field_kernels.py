@@ -9,12 +9,13 @@ folds because 2^61 = 1 (mod p). `min(s, s - p)` reduces without a branch: for s 
 subtraction wraps to a huge number.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 from numba import boolean, float64, int64, uint64
+
+from securecomp.core.kernel_compiler import kernel
 
 P = np.uint64((1 << 61) - 1)
 HALF = np.uint64((1 << 60) - 1)  # (p - 1) / 2: residues above it stand for negative numbers
@@ -54,12 +55,6 @@ RI = numba.types.Array(int64, 1, "C", readonly=True, aligned=False)
 F2 = float64[:, ::1]
 
 
-def _kernel(signature: Any) -> Callable[[Any], Any]:
-    """Compile once per machine; the GIL is released while a kernel runs."""
-    compiled: Callable[[Any], Any] = numba.njit([signature], cache=True, nogil=True)
-    return compiled
-
-
 _inline = numba.njit(inline="always")
 
 
@@ -97,21 +92,21 @@ def _signed(r: Any) -> Any:
     return np.int64(r) - (_SIGNED_P & (np.int64(HALF - r) >> _SIGN))
 
 
-@_kernel(numba.void(RU, RU, U))
+@kernel(numba.void(RU, RU, U))
 def add(a, b, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         s = a[i] + b[i]
         out[i] = min(s, s - P)
 
 
-@_kernel(numba.void(RU, RU, U))
+@kernel(numba.void(RU, RU, U))
 def subtract(a, b, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         d = a[i] - b[i]
         out[i] = min(d, d + P)
 
 
-@_kernel(numba.void(RU, RU, U))
+@kernel(numba.void(RU, RU, U))
 def multiply(a, b, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         out[i] = _product(a[i], b[i])
@@ -130,14 +125,14 @@ def _two_products(u, v, x, y, c):  # type: ignore[no-untyped-def]
     return min(r, r - P)
 
 
-@_kernel(numba.void(RU, RU, RU, RU, RU, U))
+@kernel(numba.void(RU, RU, RU, RU, RU, U))
 def beaver(d, e, x, b, c, out):  # type: ignore[no-untyped-def]
     """A share of x y, for x = a + d, y = b + e and c = a b, where d and e are public."""
     for i in range(out.size):
         out[i] = _two_products(d[i], b[i], e[i], x[i], c[i])
 
 
-@_kernel(numba.void(RU, RU, RU, RU, U))
+@kernel(numba.void(RU, RU, RU, RU, U))
 def add_cross(x, x_next, y, y_next, acc):  # type: ignore[no-untyped-def]
     """Add what a holder of two of three shares has of a product: x (y + y_next) + x_next y."""
     for i in range(acc.size):
@@ -145,7 +140,7 @@ def add_cross(x, x_next, y, y_next, acc):  # type: ignore[no-untyped-def]
         acc[i] = _two_products(x[i], min(s, s - P), x_next[i], y[i], acc[i])
 
 
-@_kernel(numba.void(RU, RU, RU, RU, int64, int64, boolean, U))
+@kernel(numba.void(RU, RU, RU, RU, int64, int64, boolean, U))
 def shifted(w, u, high, c, by, less, first, out):  # type: ignore[no-untyped-def]
     """w 2^(61-by) - u - high, and floor(c / 2^by) - less for one party."""
     down = np.uint64(by)
@@ -159,13 +154,13 @@ def shifted(w, u, high, c, by, less, first, out):  # type: ignore[no-untyped-def
         out[i] = min(s, s - P)
 
 
-@_kernel(numba.void(RU, uint64, U))
+@kernel(numba.void(RU, uint64, U))
 def scale(a, k, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
         out[i] = _product(a[i], k)
 
 
-@_kernel(boolean(RU))
+@kernel(boolean(RU))
 def canonical(a):  # type: ignore[no-untyped-def]
     bad = _ZERO
     for i in range(a.size):
@@ -173,7 +168,7 @@ def canonical(a):  # type: ignore[no-untyped-def]
     return bad == _ZERO
 
 
-@_kernel(boolean(RI, int64, U))
+@kernel(boolean(RI, int64, U))
 def encode(values, bound, out):  # type: ignore[no-untyped-def]
     """Signed integers to residues; false if any is beyond +-bound (or is the lowest int64)."""
     bad = _ZERO
@@ -185,7 +180,7 @@ def encode(values, bound, out):  # type: ignore[no-untyped-def]
     return bad == _ZERO
 
 
-@_kernel(boolean(RU, int64, I))
+@kernel(boolean(RU, int64, I))
 def decode(residues, bound, out):  # type: ignore[no-untyped-def]
     """Residues to signed integers; false if any is beyond +-bound."""
     bad = _ZERO
@@ -200,7 +195,7 @@ def decode(residues, bound, out):  # type: ignore[no-untyped-def]
 # is not canonical, and counts as zero here. The caller sees the return value and draws again.
 
 
-@_kernel(boolean(U, RU))
+@kernel(boolean(U, RU))
 def mask_add(acc, words):  # type: ignore[no-untyped-def]
     rejected = _ZERO
     for i in range(acc.size):
@@ -211,7 +206,7 @@ def mask_add(acc, words):  # type: ignore[no-untyped-def]
     return rejected != _ZERO
 
 
-@_kernel(boolean(U, RU))
+@kernel(boolean(U, RU))
 def mask_subtract(acc, words):  # type: ignore[no-untyped-def]
     rejected = _ZERO
     for i in range(acc.size):
@@ -222,7 +217,7 @@ def mask_subtract(acc, words):  # type: ignore[no-untyped-def]
     return rejected != _ZERO
 
 
-@_kernel(boolean(RU, RU, U))
+@kernel(boolean(RU, RU, U))
 def mask_difference(plus, minus, out):  # type: ignore[no-untyped-def]
     rejected = _ZERO
     for i in range(out.size):
@@ -233,7 +228,7 @@ def mask_difference(plus, minus, out):  # type: ignore[no-untyped-def]
     return rejected != _ZERO
 
 
-@_kernel(boolean(RU, uint64, uint64, U))
+@kernel(boolean(RU, uint64, uint64, U))
 def keep_below(words, mask, modulus, out):  # type: ignore[no-untyped-def]
     """The low bits of random words; true if any is not below the modulus."""
     rejected = _ZERO
@@ -283,12 +278,12 @@ def unpack_bits(words, width, values):  # type: ignore[no-untyped-def]
     return full == _ZERO
 
 
-@_kernel(numba.void(RU, int64, U))
+@kernel(numba.void(RU, int64, U))
 def pack(values, bits, words):  # type: ignore[no-untyped-def]
     _pack(values, np.uint64(bits), words)
 
 
-@_kernel(boolean(RU, int64, U))
+@kernel(boolean(RU, int64, U))
 def unpack(words, bits, values):  # type: ignore[no-untyped-def]
     """The inverse of `pack`; false if an element is all ones."""
     return unpack_bits(words, np.uint64(bits), values)
@@ -298,7 +293,7 @@ def unpack(words, bits, values):  # type: ignore[no-untyped-def]
 # shift moves by 3, so that a group is three runs with contiguous loads, which vectorise.
 
 
-@_kernel(numba.void(RU, U))
+@kernel(numba.void(RU, U))
 def pack61(values, words):  # type: ignore[no-untyped-def]
     groups = values.size // 64
     for g in range(groups):
@@ -318,7 +313,7 @@ def pack61(values, words):  # type: ignore[no-untyped-def]
     _pack(values[64 * groups :], _S61, words[61 * groups :])
 
 
-@_kernel(boolean(RU, U))
+@kernel(boolean(RU, U))
 def unpack61(words, values):  # type: ignore[no-untyped-def]
     """The inverse of `pack61`; false if an element is the modulus."""
     groups = values.size // 64
@@ -347,7 +342,7 @@ def unpack61(words, values):  # type: ignore[no-untyped-def]
 # coefficients again (Toom and Cook: five products instead of nine).
 
 
-@_kernel(numba.void(RU, F2))
+@kernel(numba.void(RU, F2))
 def digits(residues, out):  # type: ignore[no-untyped-def]
     """Write values of d0 + d1 X + d2 X^2, a residue at X = 2^21: |d0|, |d1| <= 2^20, |d2| <= 2^18.
 
@@ -377,7 +372,7 @@ def _shift_add(r, c):  # type: ignore[no-untyped-def]
     return _reduced((r & P) + (r >> _S61))
 
 
-@_kernel(numba.void(F2, U))
+@kernel(numba.void(F2, U))
 def join_products(products, acc):  # type: ignore[no-untyped-def]
     """Add the matrix product to `acc`, given the five products of the rows of `digits`."""
     for i in range(acc.size):

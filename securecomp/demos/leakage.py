@@ -191,7 +191,7 @@ def _alike(images: Floats, digits: npt.NDArray[np.int64], labels: npt.NDArray[np
 def _divided(network: Network, row: Floats, target: Floats) -> Floats:
     """Read a row off its gradient: the first layer's weights by its biases."""
     weights, bias, _, _ = network.split(network.gradient(row[None], target[None]))
-    return gradients.recover(weights, bias, loss="squared").row
+    return gradients.recover_row(weights, bias, loss="squared").row
 
 
 def _as_image(view: View, site: str) -> Floats:

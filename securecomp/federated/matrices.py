@@ -236,9 +236,14 @@ def _classes(
             raise ParameterError(f"classes are labels, in order, not {classes!r}")
         agreed = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
     check_classes(agreed)
+    if classes is not None and len(agreed) < 2:
+        raise ParameterError(f"classes: a classifier needs at least two labels, not {len(agreed)}")
+    if not agreed:
+        raise ParameterError("no site has a row; a classifier needs rows of at least two classes")
     if len(agreed) < 2:
         raise ParameterError(
-            f"all labels of all sites are of one class; a classifier needs two: {agreed}"
+            f"all labels of all sites are {agreed[0]!r}; a classifier needs rows of at least two "
+            "classes"
         )
     return agreed
 

@@ -13,9 +13,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from securecomp.audit.attack_result import Rate, difference
+from securecomp.audit.attack_result import Rate, compared, difference
 from securecomp.audit.membership.restricted_model import RestrictedModel
-from securecomp.audit.reconstruction.attributes import AttributeLeak, attribute_inference, compared
+from securecomp.audit.reconstruction.attributes import AttributeLeak, attribute_inference
 from securecomp.errors import ParameterError
 
 
@@ -55,6 +55,14 @@ def test_a_model_that_memorises_leaks_about_its_members(forest):
     assert max(map(len, text.splitlines())) <= 100
     facts = json.loads(json.dumps(leak.to_json()))
     assert (facts["leaks"], facts["values"], facts["members"]["trials"]) == (True, 2, 400)
+
+
+def test_members_and_holdout_that_are_swapped(forest):
+    leak = attribute_inference(forest, *OTHERS, *MEMBERS, 5)
+    assert leak.interval[1] < 0
+    assert "either members and holdout are swapped, or they are not of" in " ".join(leak.remarks())
+    honest = attribute_inference(forest, *MEMBERS, *OTHERS, 5)
+    assert not any("swapped" in remark for remark in honest.remarks())
 
 
 def test_a_model_of_few_weights_does_not(linear):

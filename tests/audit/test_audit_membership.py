@@ -17,7 +17,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from securecomp.audit.membership.attacks import LikelihoodRatio
 from securecomp.audit.membership.claims import Claim, above, below
-from securecomp.audit.membership.membership_audit import from_scores, membership
+from securecomp.audit.membership.membership_audit import (
+    membership_from_scores,
+    membership_inference,
+)
 from securecomp.audit.membership.strength import Strength
 from securecomp.audit.membership.trials import Trials, retrained
 from securecomp.cli.report_page import exhibition
@@ -46,7 +49,7 @@ def tree(rows):
 
 @pytest.fixture(scope="module")
 def found(tree, rows):
-    return membership(tree, *rows)
+    return membership_inference(tree, *rows)
 
 
 def test_a_claim_that_cannot_be_true_is_an_error(found):
@@ -79,7 +82,7 @@ def test_the_bound_is_where_claims_begin_to_stand(found):
 
 def test_members_that_were_not_drawn_refute_nothing(tree, rows):
     """Members and others of different times differ, whatever was learned."""
-    found = membership(tree, *rows, chosen="otherwise")
+    found = membership_inference(tree, *rows, chosen="otherwise")
     verdict = found.check(Claim(0.5, **RECORD))
     assert verdict.exceeded
     assert not verdict.refuted
@@ -95,10 +98,10 @@ def test_a_shift_between_members_and_holdout_looks_like_leakage(rows):
     (x, y), (other, z) = rows
     rng = np.random.default_rng(1)
     model = LogisticRegression().fit(rng.normal(size=(500, 20)) + y[:500, None], y[:500])
-    shifted = membership(model, (x + 2 * y[:, None], y), (other, z), chosen="otherwise")
+    shifted = membership_inference(model, (x + 2 * y[:, None], y), (other, z), chosen="otherwise")
     assert shifted.bound() > 0.5
     assert not shifted.check(Claim(0.1, **RECORD)).refuted
-    honest = membership(model, (x, y), (other, z))
+    honest = membership_inference(model, (x, y), (other, z))
     assert not honest.check(Claim(0.1, **RECORD)).exceeded
 
 
@@ -107,7 +110,9 @@ def test_coins_refute_too(rows):
     x, y = np.concatenate([x, other]), np.concatenate([y, z])
     coins = np.random.default_rng(2).random(len(y)) < 0.5
     model = DecisionTreeClassifier(random_state=0).fit(x[coins], y[coins])
-    found = membership(model, (x[coins], y[coins]), (x[~coins], y[~coins]), chosen="coins")
+    found = membership_inference(
+        model, (x[coins], y[coins]), (x[~coins], y[~coins]), chosen="coins"
+    )
     with pytest.raises(RefutedError, match="each row was a member by a fair coin of its own"):
         found.check(Claim(0.5, **RECORD))
     with pytest.raises(RefutedError, match="replace-one"):
@@ -120,7 +125,7 @@ def test_the_order_of_rows_does_not_count(tree, rows, found):
     for x, y in rows:
         order = rng.permutation(len(y))
         shuffled.append((x[order], y[order]))
-    assert membership(tree, *shuffled).to_json() == found.to_json()
+    assert membership_inference(tree, *shuffled).to_json() == found.to_json()
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -140,7 +145,7 @@ def test_a_private_model_is_not_refuted(epsilon):
         model = DecisionTreeClassifier(random_state=0).fit(x, told)
         members = x[:200], y[:200]
         holdout = x[200:], fresh
-        audit = membership(model, members, holdout, confidence=0.9)
+        audit = membership_inference(model, members, holdout, confidence=0.9)
         refuted += audit.verdict(Claim(epsilon, 0, "record", "replace-one")).exceeded
     assert refuted <= 5
 
@@ -200,7 +205,7 @@ def persons():
 
 
 def test_persons_are_units(tree, rows):
-    found = membership(tree, *rows, identifiers=persons())
+    found = membership_inference(tree, *rows, identifiers=persons())
     assert (found.roc.members, found.units.records) == (400, 3)
     with pytest.raises(RefutedError, match="one patient with at most 3 records"):
         found.check(Claim(0.2, 1e-5, "patient", records=3))
@@ -217,7 +222,7 @@ def test_a_persons_score_is_the_mean_of_the_rows(rows):
     ours = np.repeat(np.arange(300), [1, 3, 4, 4, 3, 6] * 50)[:1200]
     ours = np.r_[ours, np.full(1200 - len(ours), 299)]
     others = np.arange(1000, 2200)
-    found = membership(model, members, holdout, identifiers=(ours, others))
+    found = membership_inference(model, members, holdout, identifiers=(ours, others))
     losses = -np.log(model.predict_proba(members[0])[np.arange(1200), members[1]])
     means = sorted(-losses[ours == person].mean() for person in set(ours.tolist()))
     np.testing.assert_allclose(found.roc.scores[0], means)
@@ -228,13 +233,13 @@ def test_persons_that_are_in_both(tree, rows):
     others = others.copy()
     others[5] = 7
     with pytest.raises(ParameterError, match=r"members and holdout overlap: row 22 and row 6 are"):
-        membership(tree, *rows, identifiers=(ours, others))
+        membership_inference(tree, *rows, identifiers=(ours, others))
 
 
 def test_the_most_records_of_a_person_of_either_side_count(tree, rows):
     few, many = list(range(1200)), [-1, -1, -1, *range(-1199, -2)]
     for ours, others in ((few, many[:1200]), (many[:1200], few)):
-        found = membership(tree, *rows, identifiers=(ours, others))
+        found = membership_inference(tree, *rows, identifiers=(ours, others))
         assert found.units.records == 3
         with pytest.raises(ParameterError, match="one here has 3"):
             found.verdict(Claim(1, 0, "patient", records=2))
@@ -245,18 +250,18 @@ def test_a_person_in_both_is_left_out_of_both(tree, rows):
     others = others.copy()
     others[5] = 7
     with pytest.raises(ParameterError, match="leave all rows of such persons out of both"):
-        membership(tree, *rows, identifiers=(ours, others))
+        membership_inference(tree, *rows, identifiers=(ours, others))
 
 
 def test_identifiers_that_are_not_there(tree, rows):
     ours, others = persons()
     with pytest.raises(ParameterError, match="holdout: 1,200 rows and 3 identifiers"):
-        membership(tree, *rows, identifiers=(ours, others[:3]))
+        membership_inference(tree, *rows, identifiers=(ours, others[:3]))
     with pytest.raises(ParameterError, match="members: row 3 does not say whose it is"):
-        membership(tree, *rows, identifiers=(["a", "b", None] * 400, others))
+        membership_inference(tree, *rows, identifiers=(["a", "b", None] * 400, others))
     for hole in (np.nan, pd.NA, pd.NaT):
         with pytest.raises(ParameterError, match="members: row 2 does not say whose it is"):
-            membership(tree, *rows, identifiers=([1.0, hole, *range(2, 1200)], others))
+            membership_inference(tree, *rows, identifiers=([1.0, hole, *range(2, 1200)], others))
 
 
 # Bad input.
@@ -267,11 +272,11 @@ def test_members_and_holdout_that_overlap(tree, rows):
     x, y = x.copy(), y.copy()
     x[[3, 9]], y[[3, 9]] = members[0][[0, 5]], members[1][[0, 5]]
     with pytest.raises(ParameterError) as refused:
-        membership(tree, members, (x, y))
+        membership_inference(tree, members, (x, y))
     text = str(refused.value)
     assert "row 1 and row 4, row 6 and row 10 are the same in all columns" in text
     assert str(x[3, 0])[:6] not in text
-    assert membership(tree, members, (x, y), alike="keep").roc.holdout == 1200
+    assert membership_inference(tree, members, (x, y), alike="keep").roc.holdout == 1200
 
 
 @pytest.mark.parametrize(
@@ -286,8 +291,8 @@ def test_members_and_holdout_that_overlap(tree, rows):
 def test_rows_that_overlap_in_another_form(tree, rows, written):
     (x, y), (others, marks) = rows
     with pytest.raises(ParameterError, match="row 1 and row 1, row 2 and row 2"):
-        membership(tree, (x, y), written(x[:300], y[:300]))
-    assert membership(tree, (x, y), written(others, marks)).roc.holdout == 1200
+        membership_inference(tree, (x, y), written(x[:300], y[:300]))
+    assert membership_inference(tree, (x, y), written(others, marks)).roc.holdout == 1200
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
@@ -305,18 +310,18 @@ def test_columns_in_another_order(library):
 
     first, turned = library(frame[:200]), library(frame[["c", "b", "a"]][200:])
     straight = library(frame[200:])
-    found = membership(Named(), (first, y[:200]), (turned, y[200:]))
-    assert found.area == membership(Named(), (first, y[:200]), (straight, y[200:])).area
+    found = membership_inference(Named(), (first, y[:200]), (turned, y[200:]))
+    assert found.area == membership_inference(Named(), (first, y[:200]), (straight, y[200:])).area
     with pytest.raises(ParameterError, match="row 1 and row 1"):
-        membership(Named(), (straight, y[200:]), (turned, y[200:]))
+        membership_inference(Named(), (straight, y[200:]), (turned, y[200:]))
     with pytest.raises(ParameterError, match="do not go together"):
-        membership(Named(), (first, y[:200]), (turned[["a", "b"]], y[200:]))
+        membership_inference(Named(), (first, y[:200]), (turned[["a", "b"]], y[200:]))
 
 
 def test_two_columns_of_one_name(tree, rows):
     (x, y), holdout = rows
     with pytest.raises(ParameterError, match="several columns of one name"):
-        membership(tree, (pd.DataFrame(x, columns=["a"] * 20), y), holdout)
+        membership_inference(tree, (pd.DataFrame(x, columns=["a"] * 20), y), holdout)
 
 
 def test_rows_that_look_alike_are_left_out_of_both():
@@ -332,18 +337,18 @@ def test_rows_that_look_alike_are_left_out_of_both():
     ]
     sides = [(x[s], y[s]) for s in SIDES]
     with pytest.raises(ParameterError, match=r"leave it out of both"):
-        membership(never_saw_them, *sides)
+        membership_inference(never_saw_them, *sides)
     both = [(a[keep], b[keep]) for (a, b), keep in zip(sides, kept, strict=True)]
-    area = membership(never_saw_them, *both).area
+    area = membership_inference(never_saw_them, *both).area
     assert area.low < 0.5 < area.high
-    one = membership(never_saw_them, both[0], sides[1])
+    one = membership_inference(never_saw_them, both[0], sides[1])
     assert one.bound() > 0.1
 
 
 def test_one_class_only(tree, rows):
     (x, y), holdout = rows
     with pytest.raises(ParameterError, match="members: all rows are of one of the model's 2"):
-        membership(tree, (x[y == 1], y[y == 1]), holdout)
+        membership_inference(tree, (x[y == 1], y[y == 1]), holdout)
 
 
 class Short:
@@ -365,12 +370,12 @@ def test_arguments_that_cannot_be(tree, rows):
         ({"false_alarms": ["x"]}, "between 0 and 1"),
         ({"false_alarms": 0.1}, r"give \[0.1\]"),
         ({"identifiers": 3}, "identifiers are two columns"),
-        ({"attack": "loss"}, "attack is one of"),
+        ({"attack": "loss"}, "attack is an attack of"),
         ({"attack": Short()}, "one less: 2,399 scores for 2,400 rows"),
         ({"false_alarms": [1e-4]}, "0.01 % needs at least 10,000 rows.*there are 1,200"),
     ):
         with pytest.raises(ParameterError, match=message):
-            membership(tree, *rows, **wrong)
+            membership_inference(tree, *rows, **wrong)
 
 
 def test_nothing_is_trained_for_arguments_that_cannot_be(tree, rows):
@@ -382,18 +387,20 @@ def test_nothing_is_trained_for_arguments_that_cannot_be(tree, rows):
 
     for wrong in ({"confidence": 2}, {"delta": -1}, {"false_alarms": [1e-9]}):
         with pytest.raises(ParameterError):
-            membership(tree, *rows, attack=Untrained(), **wrong)
+            membership_inference(tree, *rows, attack=Untrained(), **wrong)
 
 
 def test_scores_from_elsewhere():
     rng = np.random.default_rng(4)
-    found = from_scores(rng.normal(3, 1, 2000), rng.normal(0, 1, 2000), attack="canaries")
+    found = membership_from_scores(
+        rng.normal(3, 1, 2000), rng.normal(0, 1, 2000), attack="canaries"
+    )
     assert [one.false_alarms for one in found.detections] == [0.001, 0.01]
     assert found.fit is None
     assert "canaries" in found.title
     for wrong in ([], [np.nan], [[1.0]]):
         with pytest.raises(ParameterError, match="holdout"):
-            from_scores([1.0], wrong, attack="canaries")
+            membership_from_scores([1.0], wrong, attack="canaries")
 
 
 # What is shown.
@@ -416,7 +423,7 @@ def test_the_tables(found):
 
 def test_rates_for_which_there_are_too_few_rows(tree, rows):
     (x, y), (other, z) = rows
-    found = membership(tree, (x, y), (other[:300], z[:300]))
+    found = membership_inference(tree, (x, y), (other[:300], z[:300]))
     assert found.too_small == (0.001,)
     assert "needs 1,000 rows of holdout, and there are 300" in str(found)
     assert found.to_json()["needs_rows"] == {"0.001": 1000}
@@ -424,18 +431,44 @@ def test_rates_for_which_there_are_too_few_rows(tree, rows):
 
 def test_the_strength_in_words():
     members, holdout = np.r_[np.ones(90), np.zeros(910)], np.r_[np.ones(10), np.zeros(990)]
-    found = from_scores(members, holdout, attack="a")
+    found = membership_from_scores(members, holdout, attack="a")
     assert "Of 1,000 people that the attack names at 1 % false alarms, 900 are" in found.words()
     assert "It finds 90 of 1,000 members. Who" in found.words()
-    few = from_scores(members[::10], holdout[::10], attack="a")
+    few = membership_from_scores(members[::10], holdout[::10], attack="a")
     assert "It finds 90 of 1,000 members, which may be chance" in few.words()
-    tied = from_scores(np.ones(200), np.zeros(20), attack="a")
+    tied = membership_from_scores(np.ones(200), np.zeros(20), attack="a")
     assert "is right 1,000 times in 1,000" in tied.words()
+
+
+def test_an_audit_the_wrong_way_round_says_so(tree, rows):
+    """The fault: with members and holdout swapped (AUC .23) it said that this may be chance."""
+    members, holdout = rows
+    swapped = membership_inference(tree, holdout, members)
+    assert swapped.area.high < 0.5
+    rng = np.random.default_rng(6)
+    scores = rng.normal(1, 1, 300), rng.normal(0, 1, 300)
+    turned = membership_from_scores(-scores[0], -scores[1], attack="a")
+    assert 0.2 < turned.area.value < 0.3
+    for found in (swapped, turned):
+        assert found.reversed
+        said = found.words()
+        assert said.startswith(
+            "Members score lower than others: the area under the ROC curve is 0."
+        )
+        assert "Either members and holdout are swapped, or lower scores speak for" in said
+        assert "chance." not in said.replace("0.5 is chance.", "")
+        assert found.to_json()["words"] == said
+        assert said in str(Strength({"one": found})).replace("\n", " ")
+    right = membership_from_scores(*scores, attack="a")
+    same = membership_from_scores(rng.normal(size=300), rng.normal(size=300), attack="a")
+    assert not right.reversed
+    assert not same.reversed
+    assert "The difference may be chance" in same.words()
 
 
 def test_all_is_json_and_the_page_stands_alone(tree, rows):
     lira = LikelihoodRatio(DecisionTreeClassifier(), shadows=8, entropy=Replay(0))
-    found = membership(tree, *rows, attack=lira).against(Claim(0.5, **RECORD))
+    found = membership_inference(tree, *rows, attack=lira).against(Claim(0.5, **RECORD))
     facts = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert facts["analysis"] == found.title
     assert facts["loss"]["holdout"] is None  # infinite
@@ -469,14 +502,14 @@ def test_the_curve_on_logarithmic_axes(found):
 
 def test_a_figure_of_few_scores():
     for members, holdout in (([0.0], [0.0]), ([1.0], [0.0]), ([0.0], [1.0]), ([0.0, 1], [0.0, 1])):
-        found = from_scores(members, holdout, attack="a")
+        found = membership_from_scores(members, holdout, attack="a")
         assert svg(found.plots()[0]).startswith("<svg")
         assert str(found)
 
 
 def test_several_models_together(found, rows):
     small = DecisionTreeClassifier(random_state=0, max_depth=2).fit(*rows[0])
-    strength = Strength({"no noise": found, "depth 2": membership(small, *rows)})
+    strength = Strength({"no noise": found, "depth 2": membership_inference(small, *rows)})
     text = str(strength)
     assert "no noise" in text
     assert "epsilon at least" in text
@@ -495,7 +528,7 @@ def test_bounds_side_by_side_say_what_they_are_about(found):
     audits = {
         "drawn": found,
         "claimed": found.against(Claim(8, **RECORD)),
-        "last year": from_scores(*scores, attack="a", chosen="otherwise"),
+        "last year": membership_from_scores(*scores, attack="a", chosen="otherwise"),
     }
     strength = Strength(audits)
     (grid,) = strength.grids()

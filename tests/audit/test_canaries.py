@@ -14,7 +14,7 @@ from securecomp.audit.reconstruction.canaries import (
     CanarySpace,
     _log_below,
     canary_exposure,
-    extract,
+    extract_canaries,
 )
 from securecomp.errors import ParameterError
 
@@ -80,6 +80,18 @@ def model():
     return Characters(corpus() + inserted())
 
 
+def test_scores_of_the_wrong_sign_are_named(model):
+    """Probabilities in place of perplexities rank what is remembered last."""
+    for method in ("rank", "sample"):
+        how = {"method": method, "times": TIMES, "entropy": Replay(1)}
+        right = canary_exposure(model.score, SPACE, CANARIES, **how)
+        assert not any("minus the logarithm" in remark for remark in right.remarks())
+        turned = canary_exposure(lambda t: [-s for s in model.score(t)], SPACE, CANARIES, **how)
+        assert any("score must return minus the logarithm" in r for r in turned.remarks()), method
+    knows_nothing = canary_exposure(Characters(corpus()).score, SPACE, CANARIES, times=TIMES)
+    assert not knows_nothing.reversed
+
+
 @pytest.fixture(scope="module")
 def leak(model):
     return canary_exposure(model.score, SPACE, CANARIES, times=TIMES)
@@ -113,7 +125,7 @@ def test_secrets_that_are_all_remembered_are_all_extracted(step):
     leak = canary_exposure(score, SPACE, CANARIES)
     assert leak.extracted.value == 1
     assert set(leak.exposures) == {leak.most}
-    assert set(extract(score, SPACE, len(CANARIES))) == set(CANARIES)
+    assert set(extract_canaries(score, SPACE, len(CANARIES))) == set(CANARIES)
 
 
 def test_arrays_of_secrets_and_times(model, leak):
@@ -130,7 +142,7 @@ def test_where_nothing_was_inserted_nothing_is_extracted(model):
 
 
 def test_what_was_inserted_often_is_extracted(model, leak):
-    first = extract(model.score, SPACE, 8)
+    first = extract_canaries(model.score, SPACE, 8)
     often = {s for s, n in zip(CANARIES, TIMES, strict=True) if n == 16}
     assert first[0] in often
     assert len(often & set(first)) >= 6

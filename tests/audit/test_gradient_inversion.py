@@ -9,7 +9,7 @@ from replaying import Replay
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from securecomp.audit.reconstruction.gradients import gradient_inversion, recover
+from securecomp.audit.reconstruction.gradients import gradient_inversion, recover_row
 from securecomp.audit.reconstruction.two_layer_net import Network
 from securecomp.errors import ParameterError
 from securecomp.federated.losses import Loss
@@ -41,7 +41,7 @@ def test_a_record_comes_out_of_its_gradient(loss, classes, data):
     by_weights, residual = gradient_of(loss, weights, intercept, row, aim)
     # Below, a double has no digits left.
     assume(np.abs(residual).max() > 1e-250)
-    found = recover(by_weights, residual, loss=loss)
+    found = recover_row(by_weights, residual, loss=loss)
     assert found.exact
     assert np.abs(found.row - row).max() <= 1e-9 * max(np.abs(row).max(), 1e-300)
     if loss == "squared":
@@ -62,7 +62,7 @@ def test_without_an_intercept_it_comes_out_up_to_its_length(loss, classes, data)
     label = data.draw(st.integers(0, 9)) % (2 if loss == "sigmoid" else classes)
     by_weights, residual = gradient_of(loss, weights, 0.0, row, target(loss, classes, label))
     assume(np.abs(residual).max() > 1e-12)
-    found = recover(by_weights, loss=loss)
+    found = recover_row(by_weights, loss=loss)
     direction = row / np.linalg.norm(row)
     assert not found.exact
     assert abs(abs(found.row @ direction) - 1) < 1e-9
@@ -71,7 +71,7 @@ def test_without_an_intercept_it_comes_out_up_to_its_length(loss, classes, data)
         return
     if classes > 2:
         assert (found.label, found.row @ direction > 0) == (label, True)
-    told = recover(by_weights, loss=loss, label=label)
+    told = recover_row(by_weights, loss=loss, label=label)
     assert told.signed
     assert np.abs(told.row - direction).max() < 1e-9
 
@@ -89,7 +89,7 @@ def test_without_an_intercept_it_comes_out_up_to_its_length(loss, classes, data)
 @pytest.mark.parametrize("turned", [1, -1])
 def test_the_sign_of_a_softmax_without_an_intercept(residual, sign, label, turned):
     row = turned * np.array([3.0, -4.0])
-    found = recover(np.outer(residual, row))
+    found = recover_row(np.outer(residual, row))
     assert found.signed == bool(sign)
     assert found.label == label
     if sign:
@@ -103,7 +103,7 @@ def test_a_gradient_of_zero_says_nothing():
     assert residual.tolist() == [0.0]
     for arguments in ((by_weights, residual), (by_weights,)):
         with pytest.raises(ParameterError, match="gradient is zero: the row's residual is"):
-            recover(*arguments, loss="sigmoid")
+            recover_row(*arguments, loss="sigmoid")
 
 
 def test_residuals_that_cancel_are_no_silence():
@@ -111,29 +111,29 @@ def test_residuals_that_cancel_are_no_silence():
     rows = np.array([[1.0, 2.0], [3.0, -1.0]])
     residuals = np.array([[0.4, -0.4], [-0.4, 0.4]])
     with pytest.raises(ParameterError, match="of several rows, or noised"):
-        recover(residuals.T @ rows, residuals.sum(axis=0))
+        recover_row(residuals.T @ rows, residuals.sum(axis=0))
 
 
 @pytest.mark.parametrize("size", [1e-200, 1, 1e200])
 def test_gradients_of_any_size(size):
     row, residual = np.array([1.0, 3.0, -2.0]), np.array([0.2, -0.5, 0.3])
     with np.errstate(over="raise"):
-        found = recover(size * np.outer(residual, row), size * residual)
+        found = recover_row(size * np.outer(residual, row), size * residual)
         assert found.row == pytest.approx(row, rel=1e-12)
         with pytest.raises(ParameterError, match="of several rows, or noised"):
-            recover(size * (np.outer(residual, row) + np.eye(3)), size * residual)
+            recover_row(size * (np.outer(residual, row) + np.eye(3)), size * residual)
 
 
 @pytest.mark.parametrize("label", [-1, 2, 0.5, True, "1"])
 def test_labels_that_are_none(label):
     with pytest.raises(ParameterError, match="a class's number below 2"):
-        recover([[1.0, 2.0]], loss="sigmoid", label=label)
+        recover_row([[1.0, 2.0]], loss="sigmoid", label=label)
 
 
 def test_a_gradient_in_single_precision():
     rng = np.random.default_rng(0)
     row, residual = rng.normal(size=50), rng.normal(size=4)
-    found = recover(np.float32(np.outer(residual, row)), np.float32(residual))
+    found = recover_row(np.float32(np.outer(residual, row)), np.float32(residual))
     assert found.row == pytest.approx(row, rel=1e-6, abs=1e-6)
 
 
@@ -143,16 +143,18 @@ def test_a_batch_is_seen_to_be_one():
     summed = residuals.T @ rows
     for arguments in ((summed, residuals.sum(axis=0)), (summed,)):
         with pytest.raises(ParameterError, match="of several rows, or noised"):
-            recover(*arguments)
+            recover_row(*arguments)
     # Who knows all rows but one takes them off.
-    found = recover(summed - np.outer(residuals[1], rows[1]), residuals.sum(axis=0) - residuals[1])
+    found = recover_row(
+        summed - np.outer(residuals[1], rows[1]), residuals.sum(axis=0) - residuals[1]
+    )
     assert found.row == pytest.approx(rows[0], rel=1e-9)
 
 
 def test_of_two_classes_a_batch_gives_the_mean_by_residuals():
     rng = np.random.default_rng(1)
     rows, residuals = rng.normal(size=(7, 3)), rng.uniform(size=7)
-    found = recover(residuals @ rows, residuals.sum(), loss="sigmoid")
+    found = recover_row(residuals @ rows, residuals.sum(), loss="sigmoid")
     assert found.row == pytest.approx(np.average(rows, axis=0, weights=residuals), rel=1e-12)
 
 
@@ -161,9 +163,9 @@ def test_the_first_layer_of_a_network_gives_its_input():
     network, row = Network.draw(12, 9, 3, Replay(0)), rng.uniform(size=12)
     gradient = network.gradient(row[None], np.eye(3)[[1]])
     weights, bias, outer, outer_bias = network.split(gradient)
-    assert recover(weights, bias, loss="squared").row == pytest.approx(row, rel=1e-9)
+    assert recover_row(weights, bias, loss="squared").row == pytest.approx(row, rel=1e-9)
     hidden = network.forward(row[None])[0][0]
-    told = recover(outer, outer_bias)
+    told = recover_row(outer, outer_bias)
     assert told.label == 1
     assert told.row == pytest.approx(hidden, rel=1e-9)
 
@@ -186,7 +188,7 @@ def test_the_first_layer_of_a_network_gives_its_input():
 )
 def test_gradients_that_are_none(weights, intercept, loss, message):
     with pytest.raises(ParameterError, match=message):
-        recover(weights, intercept, loss=loss)
+        recover_row(weights, intercept, loss=loss)
 
 
 @pytest.mark.parametrize("two", [True, False], ids=["sigmoid", "softmax"])
@@ -208,12 +210,12 @@ def test_a_fitted_model_gives_every_record_away(two):
 
 def test_a_label_that_is_none():
     with pytest.raises(ParameterError, match="a class's number below 2, not 7"):
-        recover([[1.0, 2.0], [-1.0, -2.0]], label=7)
+        recover_row([[1.0, 2.0], [-1.0, -2.0]], label=7)
 
 
 def test_the_loss_follows_from_the_weights():
-    assert recover([[1.0, 2.0]], [0.5]).label == 0
-    assert recover([[1.0, 2.0], [-1.0, -2.0]], [0.5, -0.5]).label == 1
+    assert recover_row([[1.0, 2.0]], [0.5]).label == 0
+    assert recover_row([[1.0, 2.0], [-1.0, -2.0]], [0.5, -0.5]).label == 1
     assert gradient_inversion([1.0, 2.0], 0.0, np.eye(2), [0, 1]).loss == "sigmoid"
 
 

@@ -10,7 +10,7 @@ from securecomp.audit.reconstruction.gradient_matching import (
     _cosine,
     _squared,
     gradient_matching,
-    match,
+    match_gradient,
     paired,
 )
 from securecomp.audit.reconstruction.similarity import psnr, ssim
@@ -164,7 +164,7 @@ def test_the_guess_is_given_its_best_order_too(network):
 def test_more_searches_are_never_worse(network):
     seen = network.gradient(IMAGES[:5], AIMS[:5])
     distances = [
-        match(network, seen, AIMS[:5], restarts=n, steps=3, entropy=Replay(1)).distance
+        match_gradient(network, seen, AIMS[:5], restarts=n, steps=3, entropy=Replay(1)).distance
         for n in range(1, 7)
     ]
     assert distances == sorted(distances, reverse=True)
@@ -222,7 +222,7 @@ def test_what_is_refused(network, how, message):
 
 def test_bounds_that_leave_no_room(network):
     with pytest.raises(ParameterError, match="low must be below high"):
-        match(network, np.ones(2410), AIMS[:1], low=1, high=1)
+        match_gradient(network, np.ones(2410), AIMS[:1], low=1, high=1)
 
 
 def test_parameters_that_are_no_network():

@@ -9,8 +9,9 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, Perceptron
 
+from securecomp.audit.attack_result import compared
 from securecomp.audit.membership.restricted_model import RestrictedModel
-from securecomp.audit.reconstruction.inversion import compared, invert, model_inversion
+from securecomp.audit.reconstruction.inversion import invert_class, model_inversion
 from securecomp.errors import ParameterError
 
 IMAGES, DIGITS = load_digits(return_X_y=True)
@@ -37,9 +38,9 @@ def test_the_search_agrees_with_the_exact_slope():
     rng = np.random.default_rng(0)
     rows = rng.uniform(size=(200, 5))
     model = LogisticRegression().fit(rows, rows @ [1, -1, 1, -1, 0.5] > 0.25)
-    found = invert(model, True, np.full(5, 0.5), pull=0.0, steps=200)
+    found = invert_class(model, True, np.full(5, 0.5), pull=0.0, steps=200)
     assert found.row == pytest.approx((model.coef_[0] > 0).astype(float), abs=1e-6)
-    drawn_back = invert(model, True, np.full(5, 0.5), pull=1e6)
+    drawn_back = invert_class(model, True, np.full(5, 0.5), pull=1e6)
     assert drawn_back.row == pytest.approx(np.full(5, 0.5), abs=1e-3)
 
 
@@ -54,7 +55,7 @@ def test_it_asks_only_for_answers(model):
             assert 0 <= np.min(rows) <= np.max(rows) <= 1
             return model.predict_proba(rows)
 
-    found = invert(Watched(), 3, IMAGES.mean(axis=0), steps=3)
+    found = invert_class(Watched(), 3, IMAGES.mean(axis=0), steps=3)
     assert found.questions == sum(asked) - 1
 
 
@@ -92,7 +93,7 @@ def test_what_less_than_probabilities_buys_and_what_not(model):
 def test_what_is_refused(model, how, message):
     usual = {"label": 3, "start": np.full(64, 0.5)}
     with pytest.raises(ParameterError, match=message):
-        invert(model, **(usual | how))
+        invert_class(model, **(usual | how))
 
 
 @pytest.mark.parametrize("library", [pd, pl])

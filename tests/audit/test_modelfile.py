@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from securecomp import Study
-from securecomp.audit.model_file import classifier, rows
+from securecomp.audit.model_file import classifier, read_rows
 from securecomp.ckks import LogisticModel
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
@@ -99,14 +99,16 @@ def write(tmp_path, monkeypatch):
 
 def test_a_file_of_rows(write):
     write("b,y,a,more\n1,0,2,x\n3.5,1,4,\n")
-    features, labels = rows("x.csv", MODEL, "y")
+    features, labels = read_rows("x.csv", MODEL, "y")
     assert features.tolist() == [[2, 1], [4, 3.5]]
     assert labels.tolist() == [0, 1]
     pd.read_csv("x.csv").to_parquet("x.parquet")
-    again, _ = rows("x.parquet", classifier(MODEL), "y")
+    again, _ = read_rows("x.parquet", classifier(MODEL), "y")
     assert again.tolist() == features.tolist()
     write("a;b;y\n1,5;2;1\n", "y.csv")
-    assert rows("y.csv", MODEL, "y", delimiter=";", decimal_comma=True)[0].tolist() == [[1.5, 2]]
+    assert read_rows("y.csv", MODEL, "y", delimiter=";", decimal_comma=True)[0].tolist() == [
+        [1.5, 2]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -131,19 +133,19 @@ def test_labels_as_files_have_them(write, classes, cells, wanted):
         ((1.0,),) * k, (0.0,) * k, classes, ("a",), (10.0,), "sigmoid" if k == 1 else "softmax"
     )
     write("a,y\n" + "".join(f"1,{cell}\n" for cell in cells))
-    _, labels = rows("x.csv", model, "y")
+    _, labels = read_rows("x.csv", model, "y")
     assert labels.tolist() == wanted
     assert [type(label) for label in labels.tolist()] == [type(label) for label in wanted]
 
 
 def test_labels_of_two_kinds_that_are_written_alike(write):
     model = LogisticModel(((1.0,),) * 3, (0.0,) * 3, (1, "1", "x"), ("a",), (10.0,), "softmax")
-    assert rows(write("a,y\n1,1\n1,x\n"), model, "y")[1].tolist() == [
+    assert read_rows(write("a,y\n1,1\n1,x\n"), model, "y")[1].tolist() == [
         "1",
         "x",
     ]  # all cells are text
     with pytest.raises(ParameterError, match="does not know"):
-        rows(write("a,y\n1, 1\n1,x\n"), model, "y")
+        read_rows(write("a,y\n1, 1\n1,x\n"), model, "y")
 
 
 @pytest.mark.parametrize(
@@ -167,18 +169,18 @@ def test_labels_of_two_kinds_that_are_written_alike(write):
 def test_files_with_faults(write, text, words):
     write(text)
     with pytest.raises((ParameterError, RangeError), match=words):
-        rows("x.csv", MODEL, "y")
+        read_rows("x.csv", MODEL, "y")
 
 
 def test_files_that_are_none(write):
     with pytest.raises(ParameterError, match=r"none\.csv: there is no such file"):
-        rows("none.csv", MODEL, "y")
+        read_rows("none.csv", MODEL, "y")
     with pytest.raises(ParameterError, match=r"none\.json: cannot be read"):
         classifier("none.json")
     with pytest.raises(DecodeError, match=r"m\.json: not a logistic model"):
         classifier(write("{}", "m.json"))
     with pytest.raises(ParameterError, match="'a' is a feature of the model"):
-        rows(write("a,b\n1,2\n"), MODEL, "a")
+        read_rows(write("a,b\n1,2\n"), MODEL, "a")
 
 
 @pytest.fixture(scope="module")

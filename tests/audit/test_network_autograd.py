@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from replaying import Replay
 
-from securecomp.audit.reconstruction.gradient_matching import match
+from securecomp.audit.reconstruction.gradient_matching import match_gradient
 from securecomp.audit.reconstruction.two_layer_net import Network
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra [torch]")
@@ -39,5 +39,5 @@ def test_a_row_comes_out_of_a_gradient_that_torch_computed():
     network = Network.draw(30, 20, 4, Replay(9))
     data, aims = rng.uniform(size=(2, 30)), np.eye(4)[[1, 3]]
     gradient = by_torch(network, torch.tensor(data), aims).detach().numpy()
-    found = match(network, gradient, aims, entropy=Replay(0))
+    found = match_gradient(network, gradient, aims, entropy=Replay(0))
     assert found.rows == pytest.approx(data, abs=1e-6)

@@ -6,7 +6,7 @@ from replaying import Replay
 from scipy.stats import chi2_contingency, chisquare
 from sklearn.datasets import load_digits
 
-from securecomp.audit.reconstruction.gradients import recover
+from securecomp.audit.reconstruction.gradients import recover_row
 from securecomp.audit.reconstruction.observed_messages import server_view
 from securecomp.audit.reconstruction.two_layer_net import Network
 from securecomp.errors import ParameterError, RangeError, ThresholdError
@@ -72,14 +72,14 @@ def test_the_attack_that_reads_a_gradient_finds_nothing_in_the_view(protocol):
         name: network.gradient(IMAGES[[i]], np.eye(10)[DIGITS[[i]]]) for i, name in enumerate(SITES)
     }
     weights, bias, _, _ = network.split(vectors[SITES[0]])
-    assert recover(weights, bias, loss="squared").row == pytest.approx(IMAGES[0], abs=1e-9)
+    assert recover_row(weights, bias, loss="squared").row == pytest.approx(IMAGES[0], abs=1e-9)
     view = server_view(vectors, bound=1, bits=24, protocol=protocol, entropy=Replay(1))
     for name in SITES:
         seen = view.reading(name)
         assert abs(np.corrcoef(seen, vectors[name])[0, 1]) < 4 / np.sqrt(len(seen))
         weights, bias, _, _ = network.split(seen)
         with pytest.raises(ParameterError, match="no single row has this gradient"):
-            recover(weights, bias, loss="squared")
+            recover_row(weights, bias, loss="squared")
 
 
 def test_without_masks_the_view_is_the_vector(monkeypatch):

@@ -283,6 +283,7 @@ class TestServers:
             parties.offer,
             parties.identities["server"],
             parties.model,
+            parties.server.salt,
             ledger=FileRequestLog(tmp_path),
         )
         parties.server.register(parties.ann.registration.encode())

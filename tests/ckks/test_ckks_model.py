@@ -49,6 +49,22 @@ class TestJson:
         for a, b in zip(again.classes, model.classes, strict=True):
             assert type(a) is type(b)
 
+    @given(models())
+    def test_a_digest_is_of_what_is_written(self, model):
+        assert LogisticModel.from_json(model.to_json()).digest == model.digest
+        whole = msgspec.structs.replace(model, bounds=tuple(1 for _ in model.bounds))
+        floats = msgspec.structs.replace(model, bounds=tuple(map(np.float64, whole.bounds)))
+        assert whole.digest == floats.digest
+        larger = tuple(2.0 * b for b in whole.bounds)
+        assert msgspec.structs.replace(model, bounds=larger).digest != whole.digest
+
+    def test_numbers_of_numpy_are_written(self):
+        model = msgspec.structs.replace(linear_model(), intercepts=(np.float64(0.25),))
+        assert LogisticModel.from_json(model.to_json()).intercepts == (0.25,)
+        odd = msgspec.structs.replace(linear_model(), features=("a", "b", ("c",)))
+        with pytest.raises(DecodeError):
+            LogisticModel.from_json(odd.to_json())
+
     def test_labels_keep_their_kind(self):
         for classes in ((False, True), (0, 1), (0.0, 1.0), ("0", "1"), ("0", 0)):
             model = msgspec.structs.replace(linear_model(), classes=classes)

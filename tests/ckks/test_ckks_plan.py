@@ -326,17 +326,19 @@ class TestOffers:
         key = plain.identities["server"].public
         other = encrypted.identities["owner"].public
         for arguments in (
-            ("server", key, encrypted.plan, "server", other),
-            ("server", key, encrypted.plan, "owner", key),
+            ("server", key, encrypted.plan, bytes(32), "server", other),
+            ("server", key, encrypted.plan, bytes(32), "owner", key),
         ):
             with pytest.raises(ParameterError, match="two parties"):
                 Offer(*arguments)
         with pytest.raises(ParameterError, match="names the model's owner"):
-            Offer("server", key, encrypted.plan)
+            Offer("server", key, encrypted.plan, bytes(32))
         with pytest.raises(ParameterError, match="names the model's owner"):
-            Offer("server", key, plain.plan, "owner", other)
+            Offer("server", key, plain.plan, bytes(32), "owner", other)
         with pytest.raises(KeyMismatchError):
-            Offer("server", key, encrypted.plan, "owner", b"")
+            Offer("server", key, encrypted.plan, bytes(32), "owner", b"")
+        with pytest.raises(ParameterError, match="an offer commits to its model"):
+            Offer("server", key, plain.plan, bytes(31))
 
 
 def test_what_a_person_reads(parties):

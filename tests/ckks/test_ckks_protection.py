@@ -39,6 +39,11 @@ def answered(parties, rows, request=None):
 def stolen_from_the_mask(parties, rows):
     """W by dividing the reply's c_1 by the request's, place by place: the attack is one line."""
     query, _, _, masks = answered(parties, rows)
+    return divided(parties, masks[:, : parties.ring.degree], query)
+
+
+def divided(parties, masks, query):
+    """The weights by which c_1 of one logit is a multiple of the request's, if it is one."""
     ring = parties.ring
     a = ring.uniform(query.seed, 1)[:, 0]
     out = np.empty_like(a)
@@ -95,6 +100,29 @@ def stolen_with_its_noise(parties, rows):
     return solved(known, right)
 
 
+def floods(parties, rows, skip=0):
+    """Of every row: what the answer adds to the logit, and the client's own noise in it.
+
+    Args:
+        parties: One server and client.
+        rows: What is asked.
+        skip: Answers that the server gives first.
+    """
+    for _ in range(skip):
+        answered(parties, rows)
+    query, sent, logits, masks = answered(parties, rows)
+    known = own_numbers(parties, query, sent, rows)
+    (weights,), (intercept,) = integers(parties.model, parties.plan)
+    got = unrounded(parties, logits, masks, len(rows))
+    lift = 1 << parties.plan.linear.lift_bits
+    found = []
+    for number, row in zip(got, known, strict=True):
+        flooded = number - intercept - sum(w * x for w, x in zip(weights, row, strict=True))
+        own = sum(w * (x - round(x / lift) * lift) for w, x in zip(weights, row, strict=True))
+        found.append((flooded, own))
+    return found
+
+
 def the_weights(parties):
     weights, _ = integers(parties.model, parties.plan)
     return weights[0]
@@ -112,6 +140,24 @@ class TestAttacks:
         # nothing is left but noise as large as the modulus
         assert min(map(abs, got)) > parties.ring.modulus >> 30
 
+    def test_nor_do_two_logits_share_what_hides_them(self):
+        """If they did, the difference of their masks would give the difference of the weights."""
+        for parties, hidden in (
+            (Parties(linear_model(FEATURES, 3)), False),
+            (protected(outputs=3), True),
+        ):
+            query, _, _, masks = answered(parties, table(1, FEATURES))
+            ring = parties.ring
+            one, two = masks.reshape(ring.levels, 3, ring.degree)[:, :2].swapaxes(0, 1)
+            apart = np.stack(
+                [(a + q - b) % q for a, b, q in zip(one, two, ring.moduli, strict=True)]
+            )
+            got = divided(parties, apart, query)
+            first, second, _ = integers(parties.model, parties.plan)[0]
+            expected = [a - b for a, b in zip(first, second, strict=True)]
+            assert (got == expected) != hidden
+            assert hidden == (min(map(abs, got)) > ring.modulus >> 30)
+
     def test_the_noise_gives_everything_away(self):
         parties = Parties(linear_model(FEATURES))
         assert stolen_with_its_noise(parties, table(FEATURES, FEATURES)) == the_weights(parties)
@@ -127,20 +173,43 @@ class TestAttacks:
     def test_the_difference_to_the_logit_is_the_flood(self):
         """Not the client's noise: that is 2^-40 of it."""
         parties = protected()
-        rows = table(FEATURES, FEATURES)
-        query, sent, logits, masks = answered(parties, rows)
-        known = own_numbers(parties, query, sent, rows)
-        weights, (intercept,) = integers(parties.model, parties.plan)
-        got = unrounded(parties, logits, masks, len(rows))
         f = parties.plan.linear.flood_bits
-        lift = 1 << parties.plan.linear.lift_bits
-        for number, row in zip(got, known, strict=True):
-            flooded = number - intercept - sum(w * x for w, x in zip(weights[0], row, strict=True))
+        for flooded, noise in floods(parties, table(FEATURES, FEATURES)):
             assert 2 ** (f - 12) < abs(flooded) < 2**f + 2 ** (f - 40)
-            noise = sum(
-                w * (x - round(x / lift) * lift) for w, x in zip(weights[0], row, strict=True)
-            )
             assert abs(noise) < 2 ** (f - 40) / FEATURES
+
+    def test_the_flood_is_as_wide_as_the_plan_says(self):
+        """One bit less would keep every one of many within half of the range."""
+        noises, f = [], 0
+        for seed in range(12):
+            parties = protected(seed=f"width {seed}")
+            f = parties.plan.linear.flood_bits
+            noises += [flooded / 2**f for flooded, _ in floods(parties, table(FEATURES, FEATURES))]
+        assert len(noises) == 12 * FEATURES
+        # Uniform: of 72 the largest is below 0.9 with probability 0.0005. The seeds are fixed.
+        assert 0.9 < max(map(abs, noises)) < 1 + 2**-39
+        assert min(noises) < -0.9
+        assert max(noises) > 0.9
+        # And it is wide enough: 2^40 times what it hides, over all logits that it is used for.
+        weights = the_weights(parties)
+        own = min(21 * sum(map(abs, weights)), math.sqrt(947 * sum(w * w for w in weights)) + 1)
+        hidden = own + 21 * (2 * parties.ring.degree + 1)
+        assert 2 ** (f - 1) < 2**40 * FEATURES * hidden <= 2**f
+
+    def test_a_flood_is_never_used_twice(self):
+        """If it were, two answers to one ciphertext would differ by the noise below it alone."""
+        rows = table(2, FEATURES)
+        first, second = protected(seed="one"), protected(seed="two")
+        for answers in (
+            [floods(first, rows) for _ in range(2)],  # of one server
+            [floods(second, rows), floods(protected(seed="two"), rows, skip=1)],  # started again
+            [floods(protected(seed=s), rows) for s in ("three", "four")],  # of two servers
+        ):
+            f = first.plan.linear.flood_bits
+            for one, other in zip(*answers, strict=True):
+                assert abs(one[0] - other[0]) > 2 ** (f - 12)
+        (one, _), (other, _) = floods(protected(seed="five"), rows)
+        assert abs(one - other) > 2 ** (f - 12)  # nor for two rows of one answer
 
     def test_the_same_row_twice(self):
         """Same ciphertext, other request: nothing of the two answers is the same."""

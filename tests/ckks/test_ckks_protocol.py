@@ -2,11 +2,13 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from ckks.parties import Parties, changed, linear_model, stream, table
 
 from securecomp.ckks import InferenceClient, InferenceServer, LogisticModel
+from securecomp.ckks.enrolment import commit
 from securecomp.ckks.inference_messages import EncryptedLogits, Query
 from securecomp.errors import (
     AuthenticationError,
@@ -374,10 +376,13 @@ def test_roles_that_do_not_fit():
         InferenceServer(parties.offer, parties.identities["ann"], model)
     with pytest.raises(ParameterError, match="a plain plan needs the model"):
         InferenceServer(parties.offer, identity, None)
-    with pytest.raises(ParameterError, match="for other features or classes"):
-        InferenceServer(parties.offer, identity, linear_model(4))
-    with pytest.raises(ParameterError, match="for other weights"):
-        InferenceServer(parties.offer, identity, linear_model(scale=100.0))
+    for other, reason in (
+        (linear_model(4), "for other features or classes"),
+        (linear_model(scale=100.0), "for other weights"),
+    ):
+        offer = msgspec.structs.replace(parties.offer, commitment=commit(other, bytes(32)))
+        with pytest.raises(ParameterError, match=reason):
+            InferenceServer(offer, identity, other, bytes(32))
     encrypted = Parties(encrypted=True)
     with pytest.raises(ParameterError, match="an encrypted one comes without"):
         InferenceServer(encrypted.offer, encrypted.identities["server"], encrypted.model)

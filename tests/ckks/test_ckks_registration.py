@@ -246,7 +246,7 @@ class TestKeyFiles:
         "change",
         [
             {"format": "another"},
-            {"version": 2},
+            {"version": 1},
             {"version": 0},
             {"secret": ""},
             {"secret": "AAAA"},
@@ -291,7 +291,7 @@ def test_offers_are_what_clients_are_bound_to():
     """A server with another plan under the same keys is another partner."""
     parties = Parties()
     plan = msgspec.structs.replace(parties.plan, max_rows=10)
-    other = Offer("server", parties.offer.key, plan)
+    other = Offer("server", parties.offer.key, plan, parties.offer.commitment)
     client = InferenceClient.create(other, "ann", identity=parties.identities["ann"])
     with pytest.raises(KeyMismatchError, match="ann: registered for another offer"):
         parties.server.register(client.registration.encode())

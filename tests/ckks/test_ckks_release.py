@@ -1,5 +1,6 @@
 """Results that may be shared, servers that come back, several messages in one file."""
 
+import base64
 import csv
 import io
 import json
@@ -17,6 +18,7 @@ from securecomp.ckks import (
     FileRequestLog,
     InferenceClient,
     InferenceServer,
+    LogisticModel,
     inference_files,
     inference_server,
     planner,
@@ -71,6 +73,20 @@ class TestSharedResults:
         c = parties.plan.linear
         assert 2.0**-8 < difference / 2.0 ** (c.release_bits - c.scale_bits) <= 2
         assert difference < 2 * parties.plan.error
+
+    def test_their_noise_is_secret(self, choice):
+        """A server that could work it out from its own answer would take it off."""
+        parties = Parties(linear_model(6), **choice)
+        answer = parties.server.predict(parties.ann.encrypt(table(6, 6)))
+        message, residues = parties.read(answer)
+        payload = memoryview(pack_all(parties, residues))
+        circuit = parties.ann._circuit
+        one = circuit.decrypt(message, payload, 6)
+        circuit.secret = bytes(32)
+        other = circuit.decrypt(message, payload, 6)
+        c = parties.plan.linear
+        apart = np.abs(one - other) * 2.0 ** (c.scale_bits - c.release_bits)
+        assert (apart > 2.0**-12).all()
 
     def test_are_told(self, choice):
         parties = Parties(linear_model(6), **choice)
@@ -207,15 +223,65 @@ class TestServerFiles:
     def test_an_unsound_one(self):
         parties = Parties()
         facts = json.loads(parties.server.to_json())
-        for change in ({"format": "x"}, {"version": 2}, {"offer": {}}, {"more": 1}):
+        for change in ({"format": "x"}, {"version": 1}, {"offer": {}}, {"more": 1}):
             with pytest.raises(DecodeError):
                 InferenceServer.from_json(json.dumps(facts | change), parties.model)
         other = json.loads(Parties(seed="other").server.to_json())
         mixed = json.dumps(facts | {"identity": other["identity"]})
         with pytest.raises(KeyMismatchError):
             InferenceServer.from_json(mixed, parties.model)
-        with pytest.raises(ParameterError, match="other features or classes"):
-            InferenceServer.from_json(json.dumps(facts), linear_model(4))
+        with pytest.raises(ParameterError, match="a plain plan needs the model"):
+            InferenceServer.from_json(json.dumps(facts), None)
+
+    def test_the_published_model_and_no_other(self):
+        """The fault: with all weights negated the file answered, and patients flipped."""
+        parties = Parties(linear_model(6))
+        text = parties.server.to_json()
+        model = parties.model
+        negated = tuple(tuple(-w for w in row) for row in model.weights)
+        for change in (
+            {"weights": negated},
+            {"intercepts": tuple(np.nextafter(c, 9) for c in model.intercepts)},
+            {"bounds": (0.5,) * 6},
+            {"classes": model.classes[::-1]},
+            {"features": model.features[::-1]},
+        ):
+            other = msgspec.structs.replace(model, **change)
+            with pytest.raises(KeyMismatchError, match="made for another model"):
+                InferenceServer.from_json(text, other)
+            # Nor if somebody writes the other model's digest into the file.
+            facts = json.loads(text) | {"model": base64.b64encode(other.digest).decode()}
+            with pytest.raises(KeyMismatchError, match="this is not the model of the offer"):
+                InferenceServer.from_json(json.dumps(facts), other)
+            with pytest.raises(KeyMismatchError, match="this is not the model of the offer"):
+                InferenceServer(
+                    parties.offer, parties.identities["server"], other, parties.server.salt
+                )
+        read = LogisticModel.from_json(model.to_json())
+        assert InferenceServer.from_json(text, read).to_json() == text
+
+    def test_a_commitment_shows_nothing_without_its_salt(self):
+        parties, again = Parties(seed="one"), Parties(seed="two")
+        assert parties.model == again.model
+        assert parties.offer.commitment != again.offer.commitment
+        parties.offer.check_model(parties.model, parties.server.salt)
+        for salt in (bytes(32), again.server.salt):
+            with pytest.raises(KeyMismatchError):
+                parties.offer.check_model(parties.model, salt)
+        with pytest.raises(ParameterError, match="a commitment's salt has 32 bytes, not 0"):
+            parties.offer.check_model(parties.model, b"")
+        assert parties.server.salt.hex() not in repr(parties.server)
+        public = parties.offer.to_json() + parties.ann.to_json()
+        assert base64.b64encode(parties.server.salt).decode() not in public
+        assert base64.b64encode(parties.model.digest).decode() not in public
+
+    def test_an_owners_offer_commits_too(self):
+        one, other = (Parties(linear_model(seed=s), encrypted=True) for s in (0, 1))
+        assert one.offer.commitment != other.offer.commitment
+        one.offer.check_model(one.model, one.owner.salt)
+        with pytest.raises(KeyMismatchError):
+            one.offer.check_model(other.model, one.owner.salt)
+        assert json.loads(one.server.to_json())["salt"] == ""
 
     def test_a_key_of_another_length(self):
         parties = Parties()

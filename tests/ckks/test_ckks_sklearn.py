@@ -7,6 +7,7 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import (
     LinearRegression,
@@ -261,9 +262,12 @@ class TestRefusals:
             (CalibratedClassifierCV(lr()), "CalibratedClassifierCV is not"),
             (OneVsRestClassifier(SVC()), "SVC is not"),
             (OneVsRestClassifier(scaled(lr())), "Pipeline is not"),
-            (scaled(lr(), Normalizer()), "step Normalizer is no scaler that folds"),
-            (scaled(lr(), PolynomialFeatures(2)), "step PolynomialFeatures is no scaler"),
-            (scaled(lr(), SelectKBest(k=2)), "step SelectKBest is no scaler"),
+            (scaled(lr(), Normalizer()), "step Normalizer is not a scaler that folds"),
+            (scaled(lr(), PolynomialFeatures(2)), "step PolynomialFeatures is not a scaler"),
+            (scaled(lr(), SelectKBest(k=2)), "step SelectKBest is not a scaler"),
+            # A step that changes the number of columns, after a scaler that folds.
+            (Pipeline([("s", StandardScaler()), ("p", PCA(2)), ("l", lr())]), "step PCA is not a"),
+            (Pipeline([("p", PCA(2)), ("s", StandardScaler()), ("l", lr())]), "step PCA is not a"),
             (scaled(lr(), MinMaxScaler(clip=True)), r"MinMaxScaler\(clip=True\) is not linear"),
         ],
         ids=lambda x: x if isinstance(x, str) else type(x).__name__,
@@ -276,6 +280,12 @@ class TestRefusals:
         estimator = fitted(scaled(lr()), THREE)
         estimator.steps[0] = ("scaler", StandardScaler())
         with pytest.raises(ParameterError, match="pipeline's StandardScaler is not fitted"):
+            LogisticModel.from_sklearn(estimator)
+
+    def test_steps_that_were_fitted_apart(self):
+        estimator = fitted(scaled(lr()), THREE)
+        estimator.steps[0] = ("scaler", StandardScaler().fit(THREE[0][:, :2]))
+        with pytest.raises(ParameterError, match="takes 2 features and its classifier 4; fit the"):
             LogisticModel.from_sklearn(estimator)
 
     def test_a_label_that_is_none(self):

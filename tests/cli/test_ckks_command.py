@@ -298,7 +298,7 @@ class TestBadFiles:
         other = make_pipeline(StandardScaler(), LogisticRegression(C=1e6, max_iter=10_000))
         other.fit(*patients)
         Path("model.json").write_text(LogisticModel.from_sklearn(other).to_json())
-        assert "plan again" in fails(*PREDICT)
+        assert "this server file was made for another model" in fails(*PREDICT)
 
     def test_nothing_is_overwritten(self, keys, ok, fails):
         assert "File exists" in fails("publish", "model.json", "risk")

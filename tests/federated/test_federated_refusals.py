@@ -60,8 +60,16 @@ def test_one_class_at_one_site_is_fine():
 @pytest.mark.parametrize("classes", [None, [0, 1]])
 def test_one_class_at_all_sites(classes):
     data = {name: (x, np.zeros(len(x), int)) for name, (x, _) in sites().items()}
-    with pytest.raises(ParameterError, match="are of one class"):
+    reason = "are of one class" if classes else "all labels of all sites are 0; a classifier needs"
+    with pytest.raises(ParameterError, match=reason):
         model(classes=classes).fit(data)
+
+
+def test_no_rows_at_all():
+    """The fault: it said "all labels are of one class: ()"."""
+    data = {name: (x[:0], y[:0]) for name, (x, y) in sites().items()}
+    with pytest.raises(ParameterError, match="no site has a row; a classifier needs rows of at"):
+        model().fit(data)
 
 
 def test_a_class_that_was_not_declared():
@@ -181,7 +189,8 @@ def test_a_change_within_the_bound_is_not_clipped():
         ({"bounds": [4, 4, (0, 4)]}, "column 'x2' is beyond its bound"),
         ({"bounds": -1}, "bounds of column 'x0' are"),
         ({"classes": [0, 0]}, "a class is named twice"),
-        ({"classes": [0]}, "of one class"),
+        ({"classes": [0]}, "classes: a classifier needs at least two labels, not 1"),
+        ({"classes": []}, "classes: a classifier needs at least two labels, not 0"),
     ],
 )
 def test_arguments_that_cannot_be(arguments, message):

@@ -1,9 +1,8 @@
 """Membership inference: can anybody tell whose rows a model was trained on?
 
-    from securecomp.audit.membership.claims import Claim
-    from securecomp.audit.membership import membership
+    from securecomp.audit import Claim, membership_inference
 
-    found = membership(model, (x_train, y_train), (x_test, y_test))
+    found = membership_inference(model, (x_train, y_train), (x_test, y_test))
     print(found)  # tables; .plots(), .to_json()
     found.check(Claim(epsilon=2, delta=1e-5, unit="record"))  # RefutedError if it cannot be true
 
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.audit.bounds import Floats, checked_scores
-from securecomp.audit.confidences import Rows, answers, checked_rows, classes_of
+from securecomp.audit.confidences import Confidences, Rows, answers, checked_rows, classes_of
 from securecomp.audit.labelled_rows import joined, refuse_alike, refuse_common
 from securecomp.audit.membership.attacks import Attack, LossThreshold
 from securecomp.audit.membership.guesses import Chosen, check_chosen
@@ -46,7 +45,7 @@ _SAME_PERSON = (
 )
 
 
-def membership(
+def membership_inference(
     model: Any,
     members: Rows,
     holdout: Rows,
@@ -97,33 +96,20 @@ def membership(
         raise ParameterError(f'alike is "refuse" or "keep", not {alike!r}')
     said = answers(model, ours, names[0]), answers(model, others, names[1])
     for one, name in zip(said, names, strict=True):
-        if len(np.unique(one.truth)) < 2:
-            raise ParameterError(
-                f"{name}: all rows are of one of the model's {len(known)} classes, so that an "
-                "attack could tell the class instead of membership; give rows of all classes"
-            )
+        _check_classes(one, name, len(known))
     units = len(ours[1]), len(others[1])
     if identifiers is not None:
         units = len(set(persons[0])), len(set(persons[1]))
     _check_terms(chosen, units, delta, confidence, false_alarms)
     attack = attack or LossThreshold()
-    if not hasattr(attack, "scores"):
-        raise ParameterError(
-            "attack is one of securecomp.audit.membership.attacks, say LossThreshold(); "
-            f"not {attack!r}"
-        )
-    both = joined(ours[0], others[0]), np.concatenate([ours[1], others[1]])
-    scores = checked_scores(attack.scores(model, both), attack.name)
-    if len(scores) != len(both[1]):
-        raise ParameterError(f"{attack.name}: {len(scores):,} scores for {len(both[1]):,} rows")
-    count, records = len(ours[1]), 1
-    inside, outside = scores[:count], scores[count:]
+    inside, outside = _scores(attack, model, ours, others)
+    records = 1
     unit: Unit = "record"
     if identifiers is not None:
         unit = "patient"
         (inside, most), (outside, more) = map(_by_person, (inside, outside), persons)
         records = max(most, more)
-    return from_scores(
+    return membership_from_scores(
         inside,
         outside,
         attack=attack.name,
@@ -137,7 +123,7 @@ def membership(
     )
 
 
-def from_scores(
+def membership_from_scores(
     members: npt.ArrayLike,
     holdout: npt.ArrayLike,
     *,
@@ -185,6 +171,27 @@ def from_scores(
         too_small=tuple(rate for rate in wanted if rate not in asked),
         fit=fit,
     )
+
+
+def _check_classes(said: Confidences, name: str, classes: int) -> None:
+    if len(np.unique(said.truth)) < 2:
+        raise ParameterError(
+            f"{name}: all rows are of one of the model's {classes} classes, so that an attack "
+            "could tell the class instead of membership; give rows of all classes"
+        )
+
+
+def _scores(attack: Attack, model: Any, members: Rows, holdout: Rows) -> tuple[Floats, Floats]:
+    """Return an attack's scores of members and of others, all asked for at once."""
+    if not hasattr(attack, "scores"):
+        raise ParameterError(
+            f"attack is an attack of securecomp.audit, say LossThreshold(); not {attack!r}"
+        )
+    both = joined(members[0], holdout[0]), np.concatenate([members[1], holdout[1]])
+    scores = checked_scores(attack.scores(model, both), attack.name)
+    if len(scores) != len(both[1]):
+        raise ParameterError(f"{attack.name}: {len(scores):,} scores for {len(both[1]):,} rows")
+    return scores[: len(members[1])], scores[len(members[1]) :]
 
 
 def _check_terms(

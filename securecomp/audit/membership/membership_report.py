@@ -90,6 +90,14 @@ class MembershipReport(Exhibit):
         return self.roc.area(self.confidence)
 
     @property
+    def reversed(self) -> bool:
+        """Whether members score lower than others, beyond chance: something is the wrong way round.
+
+        No attack means to do that. See `words` for the usual causes.
+        """
+        return self.area.high < 0.5
+
+    @property
     def relation(self) -> Relation:
         """Between which data sets the bound on epsilon is stated."""
         if self.claim is not None:
@@ -146,6 +154,14 @@ class MembershipReport(Exhibit):
 
     def words(self) -> str:
         """Return the attack's strength as people understand it."""
+        if self.reversed:
+            return (
+                f"Members score lower than others: the area under the ROC curve is "
+                f"{self.area.value:.2f} ({self.area.low:.2f} to {self.area.high:.2f}), and 0.5 is "
+                "chance. Either members and holdout are swapped, or lower scores speak for "
+                "membership here; correct that and audit again. If both are right, members and "
+                "holdout are not of one population. The numbers below do not measure a leak."
+            )
         right = self.roc.balanced_accuracy(self.confidence).value
         perhaps = "" if self.area.low > 0.5 else " The difference may be chance."
         all_of_them = (

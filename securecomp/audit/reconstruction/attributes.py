@@ -15,7 +15,6 @@ Sources: Fredrikson et al., USENIX Security 2014 (the attack); Fredrikson, Jha, 
 Jayaraman, Evans, CCS 2022 (imputation as the baseline).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -73,6 +72,12 @@ class AttributeLeak(AttackResult):
         return difference(self.members, self.others)
 
     @property
+    def gap(self) -> str:
+        """The advantage with its interval, as text."""
+        low, high = self.interval
+        return f"{self.advantage:+.1%} ({low:+.1%} to {high:+.1%})"
+
+    @property
     def leaks(self) -> bool:
         """Whether the model shows more of its members than of others, beyond chance."""
         return self.interval[0] > 0
@@ -93,6 +98,14 @@ class AttributeLeak(AttackResult):
         ]
         return [grid("", header, rows)]
 
+    def comparison(self) -> dict[str, str]:
+        """Return what `compared` shows of one result."""
+        return {
+            "members": str(self.members),
+            "others": str(self.others),
+            "members less others": self.gap,
+        }
+
     def facts(self) -> dict[str, Any]:
         """Return the result as plain objects."""
         low, high = self.interval
@@ -112,13 +125,17 @@ class AttributeLeak(AttackResult):
 
     def remarks(self) -> list[str]:
         """Say which part is a leak, and which is what anybody's data imply."""
-        low, high = self.interval
-        gap = f"{self.advantage:+.1%} ({low:+.1%} to {high:+.1%})"
+        gap = self.gap
         found = [
             f"leak: members less others {gap}; the model shows more of whom it was trained on"
             if self.leaks
             else f"members less others {gap}: a leak about members is not shown"
         ]
+        if self.interval[1] < 0:
+            found.append(
+                "members are guessed worse than others, beyond chance: either members and holdout "
+                "are swapped, or they are not of one population; correct that and audit again"
+            )
         if difference(self.others, self.imputed[1])[0] > 0:
             found.append(
                 "statistical inference: of people that it has not seen, the model shows more than "
@@ -315,14 +332,3 @@ def _imputer(imputer: Any, rows: Floats, labels: Places, column: int) -> Any:
     values, at = np.unique(rows[:, column], return_inverse=True)
     chosen.fit(inputs(rows, labels), at)
     return lambda of, its: values[np.asarray(chosen.predict(inputs(of, its)), np.intp)]
-
-
-def compared(leaks: Sequence[tuple[str, AttributeLeak]]) -> TextTable:
-    """Return the attack beside itself, on the same model under several forms of answers."""
-    header = ("answers", "members", "others", "members less others")
-    rows = []
-    for name, leak in leaks:
-        low, high = leak.interval
-        gap = f"{leak.advantage:+.1%} ({low:+.1%} to {high:+.1%})"
-        rows.append((name, str(leak.members), str(leak.others), gap))
-    return grid("", header, rows)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 from scipy.integrate import quad
-from scipy.stats import kstest, skewnorm
+from scipy.stats import gamma, kstest, skewnorm
 
 from securecomp.audit.attack_result import AttackResult, Rate, grid
 from securecomp.audit.seeded_random import SeededRandom
@@ -40,6 +40,7 @@ BY_CHANCE = math.log2(math.e)
 """The mean exposure of a canary that was never inserted."""
 _BATCH = 4096
 _LEAST_SAMPLED = 100
+_RARE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,15 @@ class CanaryLeak(AttackResult):
         return Rate(sum(e >= self.most - 1e-9 for e in self.inserted), len(self.inserted))
 
     @property
+    def reversed(self) -> bool:
+        """Whether the inserted canaries rank lower than chance has them once in 1,000 times.
+
+        By chance an exposure is an exponential variable, so their sum has a gamma distribution.
+        """
+        found = self.inserted
+        return bool(found) and gamma.cdf(sum(found) * math.log(2), len(found)) < _RARE
+
+    @property
     def title(self) -> str:
         """The attack in words."""
         return f"Canaries: {len(self.exposures)} secrets of {self.space.size:,} possible ones"
@@ -210,6 +220,12 @@ class CanaryLeak(AttackResult):
     def remarks(self) -> list[str]:
         """Return what a reader must know."""
         found = []
+        if self.reversed:
+            found.append(
+                "the inserted secrets rank lower than chance would have them: score must return "
+                "minus the logarithm of a text's probability, so that lower is likelier; if it "
+                "does, these are not the canaries that were inserted"
+            )
         if self.method == "sample":
             found.append("extrapolated: ranks beyond the sampled texts follow from a fitted curve")
         if self.misfit is not None and self.misfit >= 0.05:
@@ -283,7 +299,7 @@ def canary_exposure(
     return CanaryLeak(space, method, counts, tuple(exposures.tolist()), len(rest), misfit)
 
 
-def extract(score: Score, space: CanarySpace, count: int = 1) -> list[str]:
+def extract_canaries(score: Score, space: CanarySpace, count: int = 1) -> list[str]:
     """Return the secrets that the model takes for likeliest, the likeliest first.
 
     Raises:

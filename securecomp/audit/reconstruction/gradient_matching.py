@@ -56,7 +56,7 @@ class Match:
     steps: int
 
 
-def match(
+def match_gradient(
     model: Differentiable,
     gradient: npt.ArrayLike,
     targets: npt.ArrayLike,
@@ -288,12 +288,12 @@ def gradient_matching(
         others: As many rows of the same population that are not in the sum, best of the same
             classes. What is found is compared with them in the same way.
         gradient: What the attacker saw; by default the exact sum over the rows.
-        guess: As for `match`; by default the search begins anywhere, and the mean of `others` is
-            shown for comparison.
-        distance: As for `match`.
-        restarts: As for `match`.
-        steps: As for `match`.
-        entropy: As for `match`.
+        guess: As for `match_gradient`. By default the search begins anywhere, and the mean of
+            `others` is shown for comparison.
+        distance: As for `match_gradient`.
+        restarts: As for `match_gradient`.
+        steps: As for `match_gradient`.
+        entropy: As for `match_gradient`.
 
     Raises:
         ParameterError: Wrong shapes, NaN, values beyond 0 to 1, or a gradient of zero.
@@ -310,7 +310,7 @@ def gradient_matching(
         )
     if beside.shape != true.shape:
         raise ParameterError(f"others {beside.shape} are as many as rows {true.shape}")
-    found = match(
+    found = match_gradient(
         model,
         model.gradient(true, aims) if gradient is None else gradient,
         aims,

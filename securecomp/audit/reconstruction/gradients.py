@@ -64,7 +64,7 @@ class ReconstructedRow:
     residual: Floats | None
 
 
-def recover(
+def recover_row(
     weights: npt.ArrayLike,
     intercept: npt.ArrayLike | None = None,
     *,
@@ -241,7 +241,7 @@ def gradient_inversion(
         intercept: Shape (K,).
         rows: Shape (n, d), at least two of them.
         targets: Class numbers, shape (n,); for "squared" numbers.
-        loss: As for `recover`.
+        loss: As for `recover_row`.
 
     Raises:
         ParameterError: Wrong shapes, NaN, classes beyond the weights.
@@ -273,7 +273,7 @@ def gradient_inversion(
         if np.abs(residual).max() < _ZERO:
             silent += 1
             continue
-        found = recover(np.outer(residual, row), residual, loss=loss)
+        found = recover_row(np.outer(residual, row), residual, loss=loss)
         errors.append(_relative(found.row, row))
         exact += errors[-1] <= 1e-9
         labels += found.label is not None and found.label == target

@@ -8,7 +8,6 @@ a leak, where it is a digit or a diagnosis it is what the model was made to know
 Source: Fredrikson, Jha, Ristenpart, CCS 2015, section 5 (there by gradients, and faces).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -41,7 +40,7 @@ class Representative:
     questions: int
 
 
-def invert(
+def invert_class(
     model: Any,
     label: Any,
     start: npt.ArrayLike,
@@ -155,6 +154,14 @@ class InversionLeak(AttackResult):
             grid("", ("class", "score", "resemblance"), each),
         ]
 
+    def comparison(self) -> dict[str, str]:
+        """Return what `compared` shows of one result."""
+        return {
+            "classes recognised": str(self.hits),
+            "mean resemblance": f"{np.mean(self.resemblance):+.2f}",
+            "questions": f"{self.questions:,}",
+        }
+
     def facts(self) -> dict[str, Any]:
         """Return the result as plain objects."""
         return {
@@ -190,19 +197,19 @@ def model_inversion(
     """Invert a model for all of its classes, and compare with what the classes look like.
 
     Args:
-        model: As for `invert`.
+        model: As for `invert_class`.
         rows: The owner's rows, for comparison; the attacker does not see them. Numbers, shape
             (n, d), or a frame of pandas or polars.
         labels: Their labels; each class of the model must be among them.
-        start: As for `invert`; by default the mean of all rows, which is then known.
-        low: As for `invert`.
-        high: As for `invert`.
-        reach: As for `invert`.
-        pull: As for `invert`.
-        steps: As for `invert`.
+        start: As for `invert_class`; by default the mean of all rows, which is then known.
+        low: As for `invert_class`.
+        high: As for `invert_class`.
+        reach: As for `invert_class`.
+        pull: As for `invert_class`.
+        steps: As for `invert_class`.
 
     Raises:
-        ParameterError: As `invert`, or a class without rows.
+        ParameterError: As `invert_class`, or a class without rows.
     """
     data = finite(rows, "rows", 2)
     at = places(model, one_each(labels, len(data), "rows"), "rows")
@@ -215,7 +222,7 @@ def model_inversion(
         raise ParameterError(f"the start has {len(begin)} numbers, rows have {data.shape[1]}")
     means = np.array([data[at == place].mean(axis=0) for place in range(len(every))]) - begin
     found = tuple(
-        invert(
+        invert_class(
             model, label, begin, low=low, high=high, reach=reach, pull=pull, steps=steps, like=rows
         )
         for label in every
@@ -237,12 +244,3 @@ def _correlations(row: Floats, others: Floats) -> Floats:
     rest = others - others.mean(axis=1, keepdims=True)
     sizes = np.linalg.norm(one) * np.linalg.norm(rest, axis=1)
     return np.asarray(np.where(sizes > 0, rest @ one / np.where(sizes > 0, sizes, 1), 0.0))
-
-
-def compared(leaks: Sequence[tuple[str, InversionLeak]]) -> TextTable:
-    """Return the attack beside itself, on the same model under several forms of answers."""
-    rows = [
-        (name, str(leak.hits), f"{np.mean(leak.resemblance):+.2f}", f"{leak.questions:,}")
-        for name, leak in leaks
-    ]
-    return grid("", ("answers", "classes recognised", "mean resemblance", "questions"), rows)

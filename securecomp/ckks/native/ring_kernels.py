@@ -10,7 +10,6 @@ P. Longa, M. Naehrig, Speeding up the number theoretic transform for faster idea
 cryptography, CANS 2016 (the negacyclic order of the roots).
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -20,6 +19,7 @@ from numba import boolean, float64, int64, types, uint64
 from numba.extending import intrinsic
 
 from securecomp.core.field_kernels import unpack_bits
+from securecomp.core.kernel_compiler import kernel
 
 MAX_BITS = 61
 """Primes are below 2^61: the transforms let residues grow to four times the prime."""
@@ -41,12 +41,6 @@ RF = types.Array(float64, 1, "C", readonly=True)
 RF2 = types.Array(float64, 2, "A", readonly=True)
 I2 = int64[:, :]
 RI2 = types.Array(int64, 2, "C", readonly=True)
-
-
-def _kernel(signature: Any) -> Callable[..., Any]:
-    """Compile once per machine; the GIL is released while a kernel runs."""
-    compiled: Callable[..., Any] = numba.njit([signature], cache=True, nogil=True)
-    return compiled
 
 
 def _high(_typing: Any, _a: Any, _b: Any) -> Any:
@@ -88,7 +82,7 @@ def _below(x: Any, q: Any) -> Any:
     return min(x, x - q)
 
 
-@_kernel(numba.void(RU, uint64, U))
+@kernel(numba.void(RU, uint64, U))
 def precompute(w, q, out):  # type: ignore[no-untyped-def]
     """floor(w 2^64 / q) by long division, for w < q."""
     for i in range(w.size):
@@ -125,14 +119,14 @@ def _forward(a, roots, roots_s, q):  # type: ignore[no-untyped-def]
         a[j] = _below(_below(a[j], q2), q)
 
 
-@_kernel(numba.void(U2, RU, RU, uint64))
+@kernel(numba.void(U2, RU, RU, uint64))
 def forward(polynomials, roots, roots_s, q):  # type: ignore[no-untyped-def]
     """Coefficients below 2q to values at the odd powers of a 2N-th root, in bit-reversed order."""
     for p in range(polynomials.shape[0]):
         _forward(polynomials[p], roots, roots_s, q)
 
 
-@_kernel(numba.void(U2, RU, RU, uint64, uint64, uint64))
+@kernel(numba.void(U2, RU, RU, uint64, uint64, uint64))
 def inverse(polynomials, roots, roots_s, scale, scale_s, q):  # type: ignore[no-untyped-def]
     """Values below 2q back to coefficients; `scale` is 1/N mod q, the roots are the inverses."""
     n = polynomials.shape[1]
@@ -158,7 +152,7 @@ def inverse(polynomials, roots, roots_s, scale, scale_s, q):  # type: ignore[no-
             a[j] = _below(_times(a[j], scale, scale_s, q), q)
 
 
-@_kernel(numba.void(RF2, RF, I2))
+@kernel(numba.void(RF2, RF, I2))
 def rounded(rows, scale, out):  # type: ignore[no-untyped-def]
     """The integers nearest to x scale, for every column its scale; below 2^53 in size."""
     for i in range(rows.shape[0]):
@@ -177,7 +171,7 @@ def _noisy(messages, words, lift, lift_s, q, out):  # type: ignore[no-untyped-de
         out[j] = _below(_below(_times(m, lift, lift_s, q), q) + e, q)
 
 
-@_kernel(numba.void(RI2, RU, uint64, uint64, uint64, U2))
+@kernel(numba.void(RI2, RU, uint64, uint64, uint64, U2))
 def noisy(messages, words, lift, lift_s, q, out):  # type: ignore[no-untyped-def]
     """m lift + e mod q, for integers |m| < q and a random word for each noise e."""
     n = messages.shape[1]
@@ -185,7 +179,7 @@ def noisy(messages, words, lift, lift_s, q, out):  # type: ignore[no-untyped-def
         _noisy(messages[p], words[p * n : (p + 1) * n], lift, lift_s, q, out[p])
 
 
-@_kernel(numba.void(RI2, RU, uint64, uint64, RU, RU, RU2, RU, RU, uint64, U2))
+@kernel(numba.void(RI2, RU, uint64, uint64, RU, RU, RU2, RU, RU, uint64, U2))
 def encrypt(messages, words, lift, lift_s, roots, roots_s, masks, s, ss, q, out):  # type: ignore[no-untyped-def]
     """Values of m lift + e, minus masks s: polynomial by polynomial, while it is in cache."""
     n = messages.shape[1]
@@ -198,14 +192,14 @@ def encrypt(messages, words, lift, lift_s, roots, roots_s, masks, s, ss, q, out)
             row[j] = min(d, d + q)
 
 
-@_kernel(numba.void(RU, U))
+@kernel(numba.void(RU, U))
 def ternary(words, out):  # type: ignore[no-untyped-def]
     """0, 1 or -1 (as 2^64 - 1) from a random word each; the bias is below 2^-62."""
     for j in range(out.size):
         out[j] = words[j] % np.uint64(3) - _ONE
 
 
-@_kernel(numba.void(U2, RU2, RU, RU, uint64))
+@kernel(numba.void(U2, RU2, RU, RU, uint64))
 def subtract_products(acc, a, w, ws, q):  # type: ignore[no-untyped-def]
     """acc - a w mod q for every row, `w` of shape (N,)."""
     for p in range(acc.shape[0]):
@@ -214,7 +208,7 @@ def subtract_products(acc, a, w, ws, q):  # type: ignore[no-untyped-def]
             acc[p, j] = min(d, d + q)
 
 
-@_kernel(numba.void(U, RU, RU, RU, uint64))
+@kernel(numba.void(U, RU, RU, RU, uint64))
 def add_product(acc, a, w, ws, q):  # type: ignore[no-untyped-def]
     """acc + a w mod q, all of shape (N,)."""
     for j in range(acc.size):
@@ -225,7 +219,7 @@ GOOD, MASKS, BODIES = 0, 1, 2
 """What `absorb` found: all well, or c_1 or c_0 with a residue that is not below the prime."""
 
 
-@_kernel(int64(RU, int64, RU, uint64, RU2, RU2, uint64, U, U3))
+@kernel(int64(RU, int64, RU, uint64, RU2, RU2, uint64, U, U3))
 def absorb(words, bits, masks, kept, w, ws, q, row, acc):  # type: ignore[no-untyped-def]
     """Add multiples of ciphertexts to every logit, straight from a message and a keystream.
 
@@ -262,21 +256,21 @@ def absorb(words, bits, masks, kept, w, ws, q, row, acc):  # type: ignore[no-unt
     return GOOD
 
 
-@_kernel(numba.void(U, uint64))
+@kernel(numba.void(U, uint64))
 def reduce(acc, q):  # type: ignore[no-untyped-def]
     """Residues below 2q to residues."""
     for j in range(acc.size):
         acc[j] = _below(acc[j], q)
 
 
-@_kernel(numba.void(U, RU, uint64))
+@kernel(numba.void(U, RU, uint64))
 def add(acc, a, q):  # type: ignore[no-untyped-def]
     """acc + a mod q."""
     for j in range(acc.size):
         acc[j] = _below(acc[j] + a[j], q)
 
 
-@_kernel(boolean(RU, uint64))
+@kernel(boolean(RU, uint64))
 def canonical(a, q):  # type: ignore[no-untyped-def]
     """Whether every residue is below q."""
     bad = _ZERO

@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 
 from securecomp.audit.membership.attacks import LikelihoodRatio
-from securecomp.audit.membership.membership_audit import from_scores, membership
+from securecomp.audit.membership.membership_audit import (
+    membership_from_scores,
+    membership_inference,
+)
 from securecomp.audit.membership.membership_report import MembershipReport
 from securecomp.overhead.job import Case, Job, WrongResultError
 
@@ -36,7 +39,7 @@ def rates(members: int) -> Job:
         return float(roc_auc_score(truth, scores))
 
     def full(_: Any) -> MembershipReport:
-        found = from_scores(inside, outside, attack="scores")
+        found = membership_from_scores(inside, outside, attack="scores")
         found.to_json()
         return found
 
@@ -69,7 +72,7 @@ def ratios(members: int, shadows: int) -> Job:
 
     def attacked(_: Any) -> MembershipReport:
         attack = LikelihoodRatio(estimator, shadows=shadows)
-        return membership(model, *parts, attack=attack, alike="keep")
+        return membership_inference(model, *parts, attack=attack, alike="keep")
 
     def check(_: float, found: MembershipReport) -> float:
         area = found.roc.area(1 - 1e-6)  # so many rows of so few features leak next to nothing

@@ -1,0 +1,30 @@
+"""Logistic models as plain numbers, and the columns of tables that they are applied to."""
+
+from securecomp.models.feature_columns import feature_columns
+from securecomp.models.links import (
+    Label,
+    Link,
+    check_classes,
+    labels,
+    link_probabilities,
+    probabilities,
+    sigmoid,
+    winners,
+)
+from securecomp.models.logistic_model import DEFAULT_BOUND, Bounds, LogisticModel, bounds_of
+
+__all__ = [
+    "DEFAULT_BOUND",
+    "Bounds",
+    "Label",
+    "Link",
+    "LogisticModel",
+    "bounds_of",
+    "check_classes",
+    "feature_columns",
+    "labels",
+    "link_probabilities",
+    "probabilities",
+    "sigmoid",
+    "winners",
+]
