@@ -28,10 +28,10 @@ from securecomp.errors import LocalProtocolError, ParameterError, ThresholdError
 from securecomp.mpc import correlated_randomness
 from securecomp.mpc.correlated_randomness import Correlations, Kind, Shape
 from securecomp.mpc.roles import (
-    Computing,
+    ComputingSession,
     Member,
-    Said,
     Seed,
+    ShareMessage,
     Speaker,
     check_names,
     input_share,
@@ -80,7 +80,7 @@ class Dealer(Speaker):
     """Draws the seeds and makes the corrections. Sees no data."""
 
     def __init__(
-        self, computing: Computing, identity: Identity, entropy: Entropy = entropy_.system
+        self, computing: ComputingSession, identity: Identity, entropy: Entropy = entropy_.system
     ) -> None:
         super().__init__(computing, computing.dealer, identity, entropy)
         self.seeds = [entropy(correlated_randomness.SEED_BYTES) for _ in computing.names]
@@ -141,7 +141,7 @@ class Lockstep:
         entropy = carrier.entropy
         identities = {name: carrier.identity(name) for name in (*names, dealer, *clients)}
         keys = {name: identity.public for name, identity in identities.items()}
-        computing = Computing(names, keys, entropy(ID_BYTES), self.protocol, dealer, clients)
+        computing = ComputingSession(names, keys, entropy(ID_BYTES), self.protocol, dealer, clients)
         self.parties = [
             self.party_role(
                 computing,
@@ -193,7 +193,7 @@ class Lockstep:
             shares.append(share)
         if owner in self.clients:
             last = self.parties[keeper]
-            data = self._tell(sender, last, vector_body(rest, field.BITS), Said.KIND)
+            data = self._tell(sender, last, vector_body(rest, field.BITS), ShareMessage.KIND)
             shares[keeper] = last.said(data, owner, step, rest.size)
         return shares
 
@@ -214,7 +214,9 @@ class Lockstep:
             for vector, correction in zip(corrected, made, strict=True):
                 self._step += 1  # one a step: none could be put in another's place
                 bits = 64 if correlated_randomness.is_words(kind, vector) else field.BITS
-                data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
+                data = self._tell(
+                    self.dealer, last, vector_body(correction, bits), ShareMessage.KIND
+                )
                 heard.append(last.said(data, self.dealer.name, self._step, sizes[vector], bits))
             self.dealer_seconds += time.perf_counter() - start
             return heard
@@ -282,7 +284,7 @@ class Lockstep:
             others = [n for n in to if n != name]
             if others:
                 body = vector_body(shares[name], bits)
-                sealed = party.say(others, self._step, body, Said.KIND)
+                sealed = party.say(others, self._step, body, ShareMessage.KIND)
                 for recipient, data in zip(others, sealed, strict=True):
                     post[name, recipient] = self._carrier.send(name, recipient, data)
 

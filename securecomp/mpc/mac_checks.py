@@ -33,7 +33,7 @@ from securecomp.mpc import correlated_randomness, mac_dealer
 from securecomp.mpc.correlated_randomness import Correlations, Shape
 from securecomp.mpc.dealer_parties import Dealer, Party
 from securecomp.mpc.mac_dealer import Kind
-from securecomp.mpc.roles import Computing, Speaker
+from securecomp.mpc.roles import ComputingSession, Speaker
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import T
 from securecomp.protocol.identity import Identity
@@ -59,7 +59,7 @@ class Opening(wire.Message, frozen=True):
     heard: bytes
 
 
-class CheckingParty(Party):
+class MacParty(Party):
     """A computing party with a share of the key, which remembers what was opened.
 
     Attributes:
@@ -77,7 +77,7 @@ class CheckingParty(Party):
 
     def __init__(
         self,
-        computing: Computing,
+        computing: ComputingSession,
         name: str,
         identity: Identity,
         *,
@@ -223,7 +223,7 @@ class CheckingParty(Party):
         self.unchecked = 0
 
 
-class CheckingClient(Speaker):
+class MacClient(Speaker):
     """Shares inputs and hears results without computing; knows masks of its own, by the dealer."""
 
     _part: Correlations | None = None
@@ -242,7 +242,7 @@ class CheckingClient(Speaker):
         self._part = None
 
 
-class CheckingDealer(Dealer):
+class MacDealer(Dealer):
     """Draws the seeds and makes the corrections, with MACs. Sees no data."""
 
     _clients: tuple[Correlations, ...] = ()

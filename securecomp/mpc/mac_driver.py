@@ -14,14 +14,14 @@ from securecomp.mpc.correlated_randomness import Shape
 from securecomp.mpc.dealer_parties import DEALER, Dealer, Lockstep, Party
 from securecomp.mpc.mac_checks import (
     SECRET_BYTES,
-    CheckingClient,
-    CheckingDealer,
-    CheckingParty,
     Commitment,
+    MacClient,
+    MacDealer,
+    MacParty,
     Opening,
 )
 from securecomp.mpc.mac_dealer import Kind
-from securecomp.mpc.roles import Said, Seed, Speaker, vector_body
+from securecomp.mpc.roles import Seed, ShareMessage, Speaker, vector_body
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import Carrier
 from securecomp.protocol.journal import Journal
@@ -30,7 +30,7 @@ LARGEST_UNCHECKED = 1 << 22
 """So many opened values are checked before the next is opened, also if nothing is revealed."""
 
 
-class Checking(Lockstep):
+class MacDriver(Lockstep):
     """Drives parties that check each other; the first error ends it for all of them.
 
     Attributes:
@@ -39,10 +39,10 @@ class Checking(Lockstep):
     """
 
     protocol: ClassVar[str] = "sharing/authenticated/1"
-    party_role: ClassVar[type[Party]] = CheckingParty
-    dealer_role: ClassVar[type[Dealer]] = CheckingDealer
+    party_role: ClassVar[type[Party]] = MacParty
+    dealer_role: ClassVar[type[Dealer]] = MacDealer
 
-    client_role: ClassVar[type[Speaker]] = CheckingClient
+    client_role: ClassVar[type[Speaker]] = MacClient
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class Checking(Lockstep):
         clients: Sequence[str] = (),
     ) -> None:
         super().__init__(names, carrier, journal, clients=clients)
-        self.members = cast("list[CheckingParty]", self.parties)
-        dealer = cast("CheckingDealer", self.dealer)
+        self.members = cast("list[MacParty]", self.parties)
+        dealer = cast("MacDealer", self.dealer)
         for name, seed in zip(clients, dealer.seed_clients(len(clients)), strict=True):
             client = self._client(name)
             data = self._tell(dealer, client, wire.encode_body(Seed(seed)), Seed.KIND)
@@ -77,13 +77,13 @@ class Checking(Lockstep):
         with self._or_abort():
             self._serial += 1
             last = self.members[-1]
-            dealer = cast("CheckingDealer", self.dealer)
+            dealer = cast("MacDealer", self.dealer)
             made = dealer.corrections(self._serial, kind, shape)
             heard = []
             for correction in made:
                 self._step += 1
                 body = vector_body(correction, field.BITS)
-                data = self._tell(dealer, last, body, Said.KIND)
+                data = self._tell(dealer, last, body, ShareMessage.KIND)
                 heard.append(last.said(data, DEALER, self._step, correction.size))
             self.dealer_seconds += time.perf_counter() - start
             found = self._carrier.each(
@@ -93,7 +93,7 @@ class Checking(Lockstep):
             )
         return [found[name] for name in self.names]
 
-    def _member(self, name: str) -> CheckingParty:
+    def _member(self, name: str) -> MacParty:
         return self.members[self.names.index(name)]
 
     def own_mask(self, owner: str, size: int) -> tuple[Residues, list[Residues]]:
@@ -102,8 +102,8 @@ class Checking(Lockstep):
         knows = self._client(owner) if owner in self.clients else self._member(owner)
         return knows.own(self._serial, size), [part[0] for part in parts]
 
-    def _client(self, name: str) -> CheckingClient:
-        return cast("CheckingClient", self.clients[name])
+    def _client(self, name: str) -> MacClient:
+        return cast("MacClient", self.clients[name])
 
     def pass_on(self, opened: Sequence[Residues], client: str) -> Residues:
         """Tell a client what was opened and checked: every party says it.
@@ -116,7 +116,7 @@ class Checking(Lockstep):
             hearer = self.clients[client]
             said = []
             for party, values in zip(self.members, opened, strict=True):
-                data = self._tell(party, hearer, vector_body(values, field.BITS), Said.KIND)
+                data = self._tell(party, hearer, vector_body(values, field.BITS), ShareMessage.KIND)
                 said.append(hearer.said(data, party.name, self._step, values.size))
             if any(not np.array_equal(said[0], other) for other in said[1:]):
                 raise ProtocolError(
@@ -131,7 +131,7 @@ class Checking(Lockstep):
             sender = self._speaker(owner)
             others = [name for name in self.names if name != owner]
             body = vector_body(values, field.BITS)
-            sealed = sender.say(others, self._step, body, Said.KIND)
+            sealed = sender.say(others, self._step, body, ShareMessage.KIND)
             heard = {owner: values}
             for name, data in zip(others, sealed, strict=True):
                 brought = self._carrier.send(owner, name, data)

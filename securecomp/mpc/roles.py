@@ -30,14 +30,14 @@ class Seed(wire.Message, frozen=True):
     seed: bytes
 
 
-class Said(wire.Message, frozen=True):
+class ShareMessage(wire.Message, frozen=True):
     """One party's share of a masked or revealed value; or the dealer's correction."""
 
     KIND: ClassVar[int] = 4
     vector: wire.Vector
 
 
-class Computing(Conversation):
+class ComputingSession(Conversation):
     """Who computes, for whom, under which keys. `round` is the step that messages belong to.
 
     The dealer is a party of its own or, where there are others who never see what these open, one
@@ -89,7 +89,7 @@ class Speaker(Role):
     }
 
     def __init__(
-        self, computing: Computing, name: str, identity: Identity, entropy: Entropy
+        self, computing: ComputingSession, name: str, identity: Identity, entropy: Entropy
     ) -> None:
         super().__init__(name, State.READY)
         self._computing = computing
@@ -156,7 +156,7 @@ class Speaker(Role):
             DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
                 or residues that are not canonical.
         """
-        message, payload = self.hear(data, sender, step, Said)
+        message, payload = self.hear(data, sender, step, ShareMessage)
         try:
             if plus is None:
                 return wire.unpack(message.vector, payload, size, bits, out)
@@ -190,7 +190,7 @@ class Member(Speaker):
 
     def __init__(
         self,
-        computing: Computing,
+        computing: ComputingSession,
         name: str,
         identity: Identity,
         *,
@@ -225,7 +225,7 @@ def empty_body(size: int, bits: int = field.BITS) -> tuple[wire.Bytes, wire.Word
             f"{size} elements are said in one step, and a message holds "
             f"{wire.MAX_ELEMENTS}; compute on parts of the array"
         )
-    return wire.empty_body(Said(wire.Vector(bits, size)), size, bits)
+    return wire.empty_body(ShareMessage(wire.Vector(bits, size)), size, bits)
 
 
 def check_names(names: Sequence[str], dealer: str, clients: Sequence[str]) -> None:

@@ -347,6 +347,16 @@ def decrypt(
         plaintexts.append(centred(key.raw_decrypt(ciphertext), key.public.n))
         if progress:
             progress(len(plaintexts), len(vector.ciphertexts))
+    return unpacked(vector, plaintexts)
+
+
+def unpacked(vector: EncryptedVector, plaintexts: Sequence[int]) -> npt.NDArray[Any]:
+    """Return the values of a vector's signed plaintexts, shape (d,).
+
+    Raises:
+        RangeError: A plaintext is not a sum of this layout, or beyond what the vectors that were
+            added can give.
+    """
     values = vector.packing.unpack(plaintexts, vector.length)
     largest = vector.packing.bound * vector.weight
     if len(values) and max(int(values.max()), -int(values.min())) > largest:

@@ -14,7 +14,7 @@ from securecomp.errors import (
 from securecomp.mpc import functions, mac_dealer, selection
 from securecomp.mpc.computation import Computation
 from securecomp.mpc.correlated_randomness import Correlations
-from securecomp.mpc.mac_checks import CheckingParty, Commitment, inner
+from securecomp.mpc.mac_checks import Commitment, MacParty, inner
 from securecomp.protocol import wire
 from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.role import State
@@ -221,10 +221,10 @@ def test_a_party_says_what_it_committed_to_once(run):
         member.opening({"ben": Commitment(bytes(32))})
 
 
-@pytest.mark.parametrize("event", sorted({event for _, event in CheckingParty.TRANSITIONS}))
+@pytest.mark.parametrize("event", sorted({event for _, event in MacParty.TRANSITIONS}))
 def test_who_aborted_does_nothing(run, event):
     member = run(2).members[0]
-    assert CheckingParty.TRANSITIONS[State.READY, event] == State.READY
+    assert MacParty.TRANSITIONS[State.READY, event] == State.READY
     member.abort()
     calls = {
         "say": lambda: member.say(["ben"], 1, wire.encode_body(Commitment(b"")), 5),

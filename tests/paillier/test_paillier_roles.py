@@ -30,9 +30,9 @@ from securecomp.paillier import (
     PrivateKey,
     PublicKey,
     Receiver,
-    roles,
+    sum_session,
 )
-from securecomp.paillier.roles import DecryptedTotal, EncryptedTotal, Upload
+from securecomp.paillier.sum_session import DecryptedTotal, EncryptedTotal, Upload
 from securecomp.protocol.role import State
 from securecomp.protocol.session import Layout
 
@@ -147,7 +147,7 @@ class TestAgreement:
         ],
     )
     def test_terms(self, count, options, want):
-        assert roles.terms(count, **options) == want
+        assert sum_session.terms(count, **options) == want
 
     @pytest.mark.parametrize(("count", "minimum"), [(5, 1), (5, 0), (5, 6), (1, None), (5, -1)])
     def test_terms_that_cannot_be(self, count, minimum):
@@ -155,12 +155,12 @@ class TestAgreement:
         with pytest.raises(
             ParameterError, match=f"^the minimum must be from 2 to {count}, not {shown}$"
         ):
-            roles.terms(count, minimum=minimum)
+            sum_session.terms(count, minimum=minimum)
 
     def test_blind_sums_need_everybody(self):
         reason = r"^a blind sum needs every contributor; leave out minimum$"
         with pytest.raises(ParameterError, match=reason):
-            roles.terms(5, minimum=4, blind=True)
+            sum_session.terms(5, minimum=4, blind=True)
 
     def everybody(self, meeting, session, key=None):
         """Make each role in a session."""
@@ -886,11 +886,11 @@ def test_receivers_and_servers_learn_no_more(meeting):
 
 
 def test_the_name_of_the_protocol_is_the_keys(meeting, stranger):
-    name = roles.protocol_name(meeting.public)
+    name = sum_session.protocol_name(meeting.public)
     assert name == f"paillier/sum/1 key {meeting.public.id.hex()}"
-    assert roles.protocol_name(stranger.public) != name
+    assert sum_session.protocol_name(stranger.public) != name
     bare = PublicKey(meeting.public.n, insecure_for_tests=True)
-    assert roles.protocol_name(bare) != name
+    assert sum_session.protocol_name(bare) != name
 
 
 def test_replayed_randomness_replays_everything(private):

@@ -22,8 +22,9 @@ from securecomp.errors import (
     SecureCompError,
     ThresholdError,
 )
-from securecomp.paillier import EncryptedVector, encrypt, threshold
-from securecomp.paillier.threshold import KeyShare, PartialDecryption, combine, partial_decrypt
+from securecomp.paillier import EncryptedVector, encrypt, partial_decryption, threshold_key
+from securecomp.paillier.partial_decryption import PartialDecryption, combine, partial_decrypt
+from securecomp.paillier.threshold_key import KeyShare
 
 TESTS = {"insecure_for_tests": True}
 VALUES = [(-1) ** i * (1000 - i) for i in range(20)]  # two ciphertexts
@@ -144,13 +145,13 @@ class TestDealing:
         assert combine(key, vector, parts).tolist() == [0]
 
     def test_all_randomness_is_the_parameters(self, dealt, replay):
-        key, shares = threshold.deal(5, 3, 256, **TESTS, entropy=replay("a dealer"))
+        key, shares = threshold_key.deal(5, 3, 256, **TESTS, entropy=replay("a dealer"))
         assert key == dealt[0]
         assert [s.to_json() for s in shares] == [s.to_json() for s in dealt[1]]
 
     def test_progress(self, replay):
         seen = []
-        threshold.deal(2, 2, 128, **TESTS, progress=seen.append, entropy=replay("progress"))
+        threshold_key.deal(2, 2, 128, **TESTS, progress=seen.append, entropy=replay("progress"))
         assert seen == list(range(1, len(seen) + 1))
         assert len(seen) > 2
 
@@ -163,23 +164,23 @@ class TestDealing:
             f"{least} of {holders}$"
         )
         with pytest.raises(ParameterError, match=reason):
-            threshold.deal(holders, least, 256, **TESTS, entropy=None)
+            threshold_key.deal(holders, least, 256, **TESTS, entropy=None)
 
     @pytest.mark.parametrize("bits", [255, 62, 2049])
     def test_lengths_that_cannot_be(self, bits):
         with pytest.raises(
             ParameterError, match=f"^a key has an even number of bits .* not {bits}"
         ):
-            threshold.deal(3, 2, bits, **TESTS, entropy=None)
+            threshold_key.deal(3, 2, bits, **TESTS, entropy=None)
 
     def test_a_short_key(self):
         with pytest.raises(ParameterError, match=r"^a key of 2046 bits is not safe"):
-            threshold.deal(3, 2, 2046, entropy=None)
+            threshold_key.deal(3, 2, 2046, entropy=None)
 
     @pytest.mark.parametrize("bits", [32, 33, 64, 100])
     def test_safe_primes(self, replay, bits):
         tried = []
-        prime = threshold.safe_prime(bits, replay(bits), lambda: tried.append(1))
+        prime = threshold_key.safe_prime(bits, replay(bits), lambda: tried.append(1))
         assert prime.bit_length() == bits
         assert prime >> (bits - 2) == 3
         assert gmpy2.is_prime(prime, 40)
@@ -209,7 +210,7 @@ class TestDecryption:
     @pytest.mark.parametrize(("holders", "least"), [(2, 2), (3, 2), (3, 3), (7, 4), (40, 2)])
     def test_other_numbers_of_holders(self, replay, holders, least):
         entropy = replay((holders, least))
-        key, shares = threshold.deal(holders, least, 128, **TESTS, entropy=entropy)
+        key, shares = threshold_key.deal(holders, least, 128, **TESTS, entropy=entropy)
         vector = encrypt(key.public, [5, -7], bound=10, additions=4) * -3
         parts = [partial_decrypt(share, vector) for share in shares[-least:]]
         assert combine(key, vector, parts).tolist() == [-15, 21]
@@ -334,14 +335,14 @@ class TestProofs:
 
     def test_what_a_holder_sends_is_checked_alone(self, dealt, vector, partials):
         for partial in partials:
-            values = threshold.verify_partial(dealt[0], vector, partial)
+            values = partial_decryption.verify_partial(dealt[0], vector, partial)
             assert [int(v).to_bytes(64) for v in values] == partial.values
 
     def refused(self, dealt, vector, partials, partial, error=AuthenticationError):
         """Refused alone and among others, wherever it is; and the holder is named."""
         reason = f"^holder {partial.index}: "
         with pytest.raises(error, match=reason):
-            threshold.verify_partial(dealt[0], vector, partial)
+            partial_decryption.verify_partial(dealt[0], vector, partial)
         others = [p for p in partials if p.index != partial.index]
         for given_ in ([partial, *others[:2]], [*others[:2], partial]):
             with pytest.raises(error, match=reason):
