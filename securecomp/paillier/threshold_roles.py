@@ -98,10 +98,10 @@ class _RequestReader(SumRole):
         self, data: wire.Buffer, key: ThresholdKey
     ) -> tuple[DecryptionRequest, EncryptedVector, bytes]:
         sender, request, _ = self._open(data, DecryptionRequest, self._session.servers[:1])
+        check_listed(sender, request.contributors, self._session)
         facts = _facts(self._agreement, request.contributors, request.ciphertexts)
         public = self._session.keys[sender]
         identity_.verify(public, request.signature, sender, _PURPOSE, *facts)
-        check_listed(sender, request.contributors, self._session)
         vector = read_vector(
             key.public,
             self._packing,

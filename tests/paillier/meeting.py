@@ -84,9 +84,16 @@ class Meeting:
         session = session or self.session
         return Aggregator(session, name, identity(name), key, key_holder=key_holder, **options)
 
-    def holder(self, session=None, key=None, name=HOLDER):
+    def holder(self, session=None, key=None, name=HOLDER, journal=None):
         key = key or self.private
-        return KeyHolder(session or self.session, name, identity(name), key, entropy=self.entropy)
+        return KeyHolder(
+            session or self.session,
+            name,
+            identity(name),
+            key,
+            journal=journal,
+            entropy=self.entropy,
+        )
 
     def receiver(self, name="registry", session=None):
         return Receiver(session or self.session, name, identity(name), entropy=self.entropy)

@@ -51,7 +51,53 @@ def changed(partial, **fields):
     return msgspec.structs.replace(partial, **fields)
 
 
+def interpolated(points, n):
+    """The coefficients modulo n, the constant first, of the polynomial through the points."""
+    found = [0] * len(points)
+    for i, y in points:
+        basis, scale = [1], 1
+        for j, _ in points:
+            if j != i:
+                basis = [(a - j * b) % n for a, b in zip([0, *basis], [*basis, 0], strict=True)]
+                scale = scale * (i - j) % n
+        weight = y * int(gmpy2.invert(scale, n))
+        found = [(c + weight * b) % n for c, b in zip(found, basis, strict=True)]
+    return found
+
+
 class TestDealing:
+    def test_holders_below_the_threshold_cannot_tell_the_exponent(self, replay):
+        """d is 1 modulo n, so t - 1 shares give the polynomial modulo n.
+
+        If its coefficients were below n, that would be all of it, and so d. They are not.
+        """
+        for holders, least in ((2, 2), (3, 3), (5, 3)):
+            key, shares = threshold_key.deal(holders, least, 256, **TESTS, entropy=replay("small"))
+            n = int(key.public.n)
+            message = 12345
+            ciphertext = encrypt(key.public, [message], bound=message).ciphertexts[0]
+            for some in itertools.combinations(shares, least - 1):
+                points = [(0, 1), *((share.index, int(share._secret)) for share in some)]
+                found = interpolated(points, n)
+                # A share less the rest of the polynomial is the exponent, if they are below n.
+                index, value = points[1]
+                guess = value - sum(c * index**k for k, c in enumerate(found) if k)
+                opened = gmpy2.powmod(ciphertext, 2 * guess, n * n)
+                assert opened != (1 + 2 * message * n) % (n * n), (holders, least)
+
+    def test_small_coefficients_would_give_the_exponent_away(self, monkeypatch, replay):
+        """The attack above is one: it decrypts if the polynomial has coefficients of 64 bits."""
+        original = threshold_key.random_below
+        monkeypatch.setattr(
+            threshold_key, "random_below", lambda n, entropy: original(n, entropy) % 2**64
+        )
+        key, shares = threshold_key.deal(3, 2, 256, **TESTS, entropy=replay("small"))
+        n = int(key.public.n)
+        ciphertext = encrypt(key.public, [5], bound=5, exponent="full").ciphertexts[0]
+        value = int(shares[1]._secret)
+        slope = interpolated([(0, 1), (2, value)], n)[1]
+        assert gmpy2.powmod(ciphertext, 2 * (value - 2 * slope), n * n) == 1 + 2 * 5 * n
+
     def test_what_is_dealt(self, dealt):
         key, shares = dealt
         assert (key.holders, key.threshold, key.delta) == (5, 3, 120)
@@ -290,6 +336,20 @@ class TestDecryption:
         parts = [partial_decrypt(share, forged) for share in shares[:3]]
         with pytest.raises(RangeError, match="does not fit its slots"):
             combine(key, forged, parts)
+
+    def test_a_value_beyond_the_bound_is_refused_as_by_one_holder(self, dealt, replay):
+        """The slots have room for 4095, and two vectors up to 1000 add up to 2000."""
+        key, shares = dealt
+        n, n2 = key.public.n, key.public.n2
+        for extra, fits in ((2000, True), (-2000, True), (2001, False), (-2001, False)):
+            sum_ = 2 * encrypt(key.public, [0] * 3, bound=1000, additions=2, entropy=replay("sum"))
+            sum_.ciphertexts[0] = sum_.ciphertexts[0] * (1 + extra * n) % n2
+            parts = [partial_decrypt(share, sum_) for share in shares[:3]]
+            if fits:
+                assert combine(key, sum_, parts).tolist() == [extra, 0, 0]
+            else:
+                with pytest.raises(RangeError, match="2 vectors up to 1000"):
+                    combine(key, sum_, parts)
 
     def test_nonces_hide_the_share(self, dealt, vector):
         """Response minus nonce is what it takes to know the share: the nonce has 128 bits more
