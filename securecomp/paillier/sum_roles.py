@@ -87,7 +87,7 @@ class Contributor(SumRole):
             name: This contributor.
             identity: Its long-term key.
             key: The key that the session was agreed for.
-            exponent: See `vectors.randomisers`.
+            exponent: See `randomisers.randomisers`.
             executor: Where to spread the encryption.
             journal: For a blind sum: where the one contribution is marked. It is on disk if the
                 contributor may restart, and shared by all threads that could contribute.
