@@ -42,6 +42,7 @@ from securecomp.errors import (
 from securecomp.paillier import vectors
 from securecomp.paillier.encoding import join_ciphertexts
 from securecomp.paillier.keys import PrivateKey, PublicKey
+from securecomp.paillier.randomisers import Exponent
 from securecomp.paillier.sum_session import (
     BEYOND,
     DecryptedTotal,
@@ -54,7 +55,7 @@ from securecomp.paillier.sum_session import (
     read_vector,
 )
 from securecomp.paillier.threshold_key import ThresholdKey
-from securecomp.paillier.vectors import EncryptedVector, Exponent
+from securecomp.paillier.vectors import EncryptedVector
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
