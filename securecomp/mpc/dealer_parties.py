@@ -62,9 +62,14 @@ class Party(Member):
         self._part = Correlations(correlated_randomness.seed_keys(seed, self._computing.id))
 
     def correlation(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
-        """Return this party's vectors of a correlation; the last one's wait for corrections."""
+        """Return this party's vectors of a correlation; the last party's await corrections.
+
+        Raises:
+            LocalProtocolError: The correlation was used before.
+        """
         if self._part is None:
             raise ParameterError(f"{self.name}: the dealer's seed is not here")
+        self._use_once("correlation", serial)
         waiting = correlated_randomness.CORRECTED[kind] if self.is_last else ()
         return correlated_randomness.expand(self._part, serial, kind, shape, waiting)
 
@@ -82,14 +87,19 @@ class Dealer(Speaker):
     def __init__(
         self, computing: ComputingSession, identity: Identity, entropy: Entropy = entropy_.system
     ) -> None:
-        super().__init__(computing, computing.dealer, identity, entropy)
+        super().__init__(computing, computing.dealer, identity, entropy=entropy)
         self.seeds = [entropy(correlated_randomness.SEED_BYTES) for _ in computing.names]
         self._parts = [
             Correlations(correlated_randomness.seed_keys(seed, computing.id)) for seed in self.seeds
         ]
 
     def supply(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
-        """Return the last party's corrections."""
+        """Return the last party's corrections.
+
+        Raises:
+            LocalProtocolError: The correlation was dealt before.
+        """
+        self._use_once("correlation", serial)
         return correlated_randomness.corrections(self._held(), serial, kind, shape)
 
     def _held(self) -> list[Correlations]:
@@ -153,7 +163,14 @@ class Lockstep:
             for name in names
         ]
         self.clients = {
-            name: self.client_role(computing, name, identities[name], entropy) for name in clients
+            name: self.client_role(
+                computing,
+                name,
+                identities[name],
+                journal=journal(name) if journal else None,
+                entropy=entropy,
+            )
+            for name in clients
         }
         self.dealer = self.dealer_role(computing, identities[dealer], entropy)
         for party, seed in zip(self.parties, self.dealer.seeds, strict=True):

@@ -12,7 +12,13 @@ from securecomp.core import entropy as entropy_
 from securecomp.core import field, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
-from securecomp.errors import DecodeError, ParameterError, RangeError, RemoteProtocolError
+from securecomp.errors import (
+    DecodeError,
+    LocalProtocolError,
+    ParameterError,
+    RangeError,
+    RemoteProtocolError,
+)
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
@@ -89,13 +95,37 @@ class Speaker(Role):
     }
 
     def __init__(
-        self, computing: ComputingSession, name: str, identity: Identity, entropy: Entropy
+        self,
+        computing: ComputingSession,
+        name: str,
+        identity: Identity,
+        *,
+        journal: Journal | None = None,
+        entropy: Entropy = entropy_.system,
     ) -> None:
+        """Take a session up, which a party does once.
+
+        Raises:
+            LocalProtocolError: The journal knows that this party took it up before.
+        """
         super().__init__(name, State.READY)
+        # One-time randomness of a session is never used by two processes.
+        (journal or MemoryJournal()).spend(f"computing {computing.id.hex()} as {name}")
         self._computing = computing
         self._identity = identity
         self._entropy = entropy
         self._heard: dict[tuple[str, int], int] = {}
+        self._used: dict[str, int] = {}
+
+    def _use_once(self, what: str, serial: int) -> None:
+        """Refuse one-time randomness whose number does not grow.
+
+        Raises:
+            LocalProtocolError: It was used before.
+        """
+        if serial <= self._used.get(what, 0):
+            raise LocalProtocolError(f"{self.name}: {what} {serial} was used before")
+        self._used[what] = serial
 
     def say(self, recipients: Sequence[str], step: int, body: wire.Bytes, kind: int) -> list[bytes]:
         """Return a body sealed for each recipient."""
@@ -182,7 +212,7 @@ class Speaker(Role):
 
 
 class Member(Speaker):
-    """A speaker that computes. It takes a session up once, also after a crash.
+    """A speaker that computes.
 
     Attributes:
         index: Its place among the parties.
@@ -197,9 +227,7 @@ class Member(Speaker):
         journal: Journal | None = None,
         entropy: Entropy = entropy_.system,
     ) -> None:
-        super().__init__(computing, name, identity, entropy)
-        # One-time randomness of a session is never used by two processes.
-        (journal or MemoryJournal()).spend(f"computing {computing.id.hex()} as {name}")
+        super().__init__(computing, name, identity, journal=journal, entropy=entropy)
         self.index = computing.names.index(name)
 
 

@@ -137,7 +137,14 @@ class ThreeParties:
             before = self.parties[party.index - 1]
             before.accept(carrier.send(party.name, before.name, party.offer()))
         self.clients = {
-            name: Speaker(computing, name, identities[name], carrier.entropy) for name in clients
+            name: Speaker(
+                computing,
+                name,
+                identities[name],
+                journal=journal(name) if journal else None,
+                entropy=carrier.entropy,
+            )
+            for name in clients
         }
         self.pair = Lockstep(self.names[:2], carrier, journal, self.names[2])
 
