@@ -9,11 +9,11 @@ from securecomp.core import field
 from securecomp.core.fixedpoint import FixedPoint, Number
 from securecomp.errors import ParameterError
 from securecomp.mpc.dealer_parties import Lockstep
-from securecomp.mpc.engine import Additive, Engine
-from securecomp.mpc.mac_driver import Checking
-from securecomp.mpc.mac_engine import Authenticated
+from securecomp.mpc.engine import AdditiveEngine, Engine
+from securecomp.mpc.mac_driver import MacDriver
+from securecomp.mpc.mac_engine import MacEngine
 from securecomp.mpc.public_values import check_bound
-from securecomp.mpc.replicated_engine import Replicated
+from securecomp.mpc.replicated_engine import ReplicatedEngine
 from securecomp.mpc.shared_array import SharedArray
 from securecomp.mpc.three_party import ThreeParties
 from securecomp.protocol.carrier import Carrier
@@ -61,11 +61,11 @@ class Computation:
         if integrity and not dealer:
             raise ParameterError("integrity needs a dealer; leave dealer=False out")
         if integrity:
-            self.engine: Engine = Authenticated(Checking(parties, carrier, journal, clients))
+            self.engine: Engine = MacEngine(MacDriver(parties, carrier, journal, clients))
         elif dealer:
-            self.engine = Additive(Lockstep(parties, carrier, journal, clients=clients))
+            self.engine = AdditiveEngine(Lockstep(parties, carrier, journal, clients=clients))
         else:
-            self.engine = Replicated(ThreeParties(parties, carrier, journal, clients))
+            self.engine = ReplicatedEngine(ThreeParties(parties, carrier, journal, clients))
 
     def share(
         self,

@@ -28,10 +28,10 @@ from securecomp.errors import LocalProtocolError, ParameterError, ThresholdError
 from securecomp.mpc import correlated_randomness
 from securecomp.mpc.correlated_randomness import Correlations, Kind, Shape
 from securecomp.mpc.roles import (
-    Computing,
+    ComputingSession,
     Member,
-    Said,
     Seed,
+    ShareMessage,
     Speaker,
     check_names,
     input_share,
@@ -62,9 +62,14 @@ class Party(Member):
         self._part = Correlations(correlated_randomness.seed_keys(seed, self._computing.id))
 
     def correlation(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
-        """Return this party's vectors of a correlation; the last one's wait for corrections."""
+        """Return this party's vectors of a correlation; the last party's await corrections.
+
+        Raises:
+            LocalProtocolError: The correlation was used before.
+        """
         if self._part is None:
             raise ParameterError(f"{self.name}: the dealer's seed is not here")
+        self._use_once("correlation", serial)
         waiting = correlated_randomness.CORRECTED[kind] if self.is_last else ()
         return correlated_randomness.expand(self._part, serial, kind, shape, waiting)
 
@@ -80,16 +85,21 @@ class Dealer(Speaker):
     """Draws the seeds and makes the corrections. Sees no data."""
 
     def __init__(
-        self, computing: Computing, identity: Identity, entropy: Entropy = entropy_.system
+        self, computing: ComputingSession, identity: Identity, entropy: Entropy = entropy_.system
     ) -> None:
-        super().__init__(computing, computing.dealer, identity, entropy)
+        super().__init__(computing, computing.dealer, identity, entropy=entropy)
         self.seeds = [entropy(correlated_randomness.SEED_BYTES) for _ in computing.names]
         self._parts = [
             Correlations(correlated_randomness.seed_keys(seed, computing.id)) for seed in self.seeds
         ]
 
     def supply(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
-        """Return the last party's corrections."""
+        """Return the last party's corrections.
+
+        Raises:
+            LocalProtocolError: The correlation was dealt before.
+        """
+        self._use_once("correlation", serial)
         return correlated_randomness.corrections(self._held(), serial, kind, shape)
 
     def _held(self) -> list[Correlations]:
@@ -141,7 +151,7 @@ class Lockstep:
         entropy = carrier.entropy
         identities = {name: carrier.identity(name) for name in (*names, dealer, *clients)}
         keys = {name: identity.public for name, identity in identities.items()}
-        computing = Computing(names, keys, entropy(ID_BYTES), self.protocol, dealer, clients)
+        computing = ComputingSession(names, keys, entropy(ID_BYTES), self.protocol, dealer, clients)
         self.parties = [
             self.party_role(
                 computing,
@@ -153,7 +163,14 @@ class Lockstep:
             for name in names
         ]
         self.clients = {
-            name: self.client_role(computing, name, identities[name], entropy) for name in clients
+            name: self.client_role(
+                computing,
+                name,
+                identities[name],
+                journal=journal(name) if journal else None,
+                entropy=entropy,
+            )
+            for name in clients
         }
         self.dealer = self.dealer_role(computing, identities[dealer], entropy)
         for party, seed in zip(self.parties, self.dealer.seeds, strict=True):
@@ -193,7 +210,7 @@ class Lockstep:
             shares.append(share)
         if owner in self.clients:
             last = self.parties[keeper]
-            data = self._tell(sender, last, vector_body(rest, field.BITS), Said.KIND)
+            data = self._tell(sender, last, vector_body(rest, field.BITS), ShareMessage.KIND)
             shares[keeper] = last.said(data, owner, step, rest.size)
         return shares
 
@@ -214,7 +231,9 @@ class Lockstep:
             for vector, correction in zip(corrected, made, strict=True):
                 self._step += 1  # one a step: none could be put in another's place
                 bits = 64 if correlated_randomness.is_words(kind, vector) else field.BITS
-                data = self._tell(self.dealer, last, vector_body(correction, bits), Said.KIND)
+                data = self._tell(
+                    self.dealer, last, vector_body(correction, bits), ShareMessage.KIND
+                )
                 heard.append(last.said(data, self.dealer.name, self._step, sizes[vector], bits))
             self.dealer_seconds += time.perf_counter() - start
             return heard
@@ -282,7 +301,7 @@ class Lockstep:
             others = [n for n in to if n != name]
             if others:
                 body = vector_body(shares[name], bits)
-                sealed = party.say(others, self._step, body, Said.KIND)
+                sealed = party.say(others, self._step, body, ShareMessage.KIND)
                 for recipient, data in zip(others, sealed, strict=True):
                     post[name, recipient] = self._carrier.send(name, recipient, data)
 

@@ -142,7 +142,7 @@ class LinearEngine(Generic[R]):
         return self.run.each(work, elements // _LIGHT)
 
 
-class Additive(LinearEngine[Lockstep]):
+class AdditiveEngine(LinearEngine[Lockstep]):
     """Additive shares, correlations from a dealer; any number of passive parties but all.
 
     Of (a + d)(b + e), with d and e opened, c = a b and x = a + d, a share is c + d b + x e.

@@ -33,7 +33,7 @@ from securecomp.mpc import correlated_randomness, mac_dealer
 from securecomp.mpc.correlated_randomness import Correlations, Shape
 from securecomp.mpc.dealer_parties import Dealer, Party
 from securecomp.mpc.mac_dealer import Kind
-from securecomp.mpc.roles import Computing, Speaker
+from securecomp.mpc.roles import ComputingSession, ShareMessage, Speaker, vector_body
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import T
 from securecomp.protocol.identity import Identity
@@ -41,17 +41,18 @@ from securecomp.protocol.journal import Journal
 from securecomp.protocol.role import State
 
 SECRET_BYTES = 32
+_SIGMA_BYTES = 8
 
 
 class Commitment(wire.Message, frozen=True):
-    """SHA-256 of what a party will say in the next step, and of a nonce."""
+    """A party to the others: SHA-256 of its next secret and a nonce."""
 
     KIND: ClassVar[int] = 5
     digest: bytes
 
 
 class Opening(wire.Message, frozen=True):
-    """What was committed to; and the hash of everything that its sender heard."""
+    """A party to the others: the secret behind its commitment, and a hash of all that it heard."""
 
     KIND: ClassVar[int] = 6
     secret: bytes
@@ -59,25 +60,34 @@ class Opening(wire.Message, frozen=True):
     heard: bytes
 
 
-class CheckingParty(Party):
-    """A computing party with a share of the key, which remembers what was opened.
+_CHECK = (State.SEED_COMMITTED, State.SEED_OPENED, State.SIGMA_COMMITTED, State.SIGMA_OPENED)
+
+
+class MacParty(Party):
+    """A computing party with a share of the key. It remembers what was opened, and checks it.
+
+    The party draws its own seed, makes its own sigma, opens the others' messages and counts them:
+    who drives it cannot leave a step or a message out. If a check fails, it drops its secrets.
 
     Attributes:
         unchecked: Number of values opened since the last check.
+        fresh: Whether anything was heard since the last check.
     """
 
     TRANSITIONS: ClassVar = {
-        (State.READY, "say"): State.READY,
-        (State.READY, "hear"): State.READY,
+        **{(state, event): state for state in (State.READY, *_CHECK) for event in ("say", "hear")},
         (State.READY, "remember"): State.READY,
-        (State.READY, "commit"): State.READY,
-        (State.READY, "opening"): State.READY,
-        (State.READY, "settle"): State.READY,
+        (State.READY, "report"): State.READY,
+        (State.READY, "commit_seed"): State.SEED_COMMITTED,
+        (State.SEED_COMMITTED, "open_seed"): State.SEED_OPENED,
+        (State.SEED_OPENED, "commit_sigma"): State.SIGMA_COMMITTED,
+        (State.SIGMA_COMMITTED, "open_sigma"): State.SIGMA_OPENED,
+        (State.SIGMA_OPENED, "verdict"): State.READY,
     }
 
     def __init__(
         self,
-        computing: Computing,
+        computing: ComputingSession,
         name: str,
         identity: Identity,
         *,
@@ -86,12 +96,14 @@ class CheckingParty(Party):
     ) -> None:
         super().__init__(computing, name, identity, journal=journal, entropy=entropy)
         self.unchecked = 0
+        self.fresh = False
+        self._others = [other for other in computing.names if other != name]
         self._key: Residues | None = None
         self._opened: list[tuple[Residues, Residues]] = []
         self._transcript = hashlib.sha256()
-        self._committed: tuple[bytes, bytes] | None = None
+        self._step = 0
+        self._secret = self._nonce = self._coins = b""
         self._commitments: dict[str, bytes] = {}
-        self._coins = b""
 
     def seeded(self, seed: bytes) -> None:
         """Take the dealer's seed, and the share of the key that it stands for."""
@@ -103,7 +115,7 @@ class CheckingParty(Party):
         """This party's share of alpha, shape ().
 
         Raises:
-            LocalProtocolError: There is none any more.
+            LocalProtocolError: It was dropped.
         """
         return self._held(self._key)
 
@@ -115,13 +127,24 @@ class CheckingParty(Party):
     def vectors(
         self, serial: int, kind: Kind, shape: Shape, corrections: Sequence[Residues]
     ) -> list[Residues]:
-        """Return this party's vectors of a correlation, each of shape (2, n)."""
-        mine = corrections if self.is_last else None
-        return mac_dealer.expand(self._held(self._part), serial, kind, shape, mine)
+        """Return this party's vectors of a correlation, each of shape (2, n).
+
+        Raises:
+            LocalProtocolError: The correlation was used before.
+        """
+        part = self._held(self._part)
+        self._use_once("correlation", serial)
+        return mac_dealer.expand(part, serial, kind, shape, corrections if self.is_last else None)
 
     def own(self, serial: int, size: int) -> Residues:
-        """Return the mask that this party knows, if the correlation is one of its own."""
-        return mac_dealer.known(self._held(self._part), serial, size)
+        """Return the mask that this party knows, if the correlation is one of its own.
+
+        Raises:
+            LocalProtocolError: The mask was used before.
+        """
+        part = self._held(self._part)
+        self._use_once("mask", serial)
+        return mac_dealer.known(part, serial, size)
 
     def remember(self, opened: Residues, macs: Residues | None) -> None:
         """Keep what was opened, and shares of its MACs, until it is checked.
@@ -129,34 +152,126 @@ class CheckingParty(Party):
         A value without MACs, which its owner said, is only compared with what the others heard.
         """
         self.state = self._next("remember")
+        self.fresh = True
         self._transcript.update(np.ascontiguousarray(opened, "<u8").data)
         if macs is not None:
             self._opened.append((opened, macs))
             self.unchecked += opened.size
 
-    def commit(self, secret: bytes) -> Commitment:
-        """Commit to what this party will say in the next step."""
-        self.state = self._next("commit")
-        nonce = self._entropy(SECRET_BYTES)
-        self._committed = secret, nonce
-        self._commitments = {self.name: self._digest(self.name, secret, nonce)}
+    def report(self, client: str, step: int, values: Residues) -> bytes:
+        """Tell a client a result, once everything that was opened is checked.
+
+        Raises:
+            LocalProtocolError: Something is not checked yet.
+        """
+        self.state = self._next("report")
+        if self.fresh:
+            raise LocalProtocolError(f"{self.name}: what was opened is not checked yet")
+        return self.say([client], step, vector_body(values, field.BITS), ShareMessage.KIND)[0]
+
+    # The check: five calls, one message to each other party in each of the first four
+
+    def commit_seed(self, step: int) -> dict[str, bytes]:
+        """Draw a seed and commit to it. The check's four messages begin with this step.
+
+        Returns:
+            Each other party's message.
+        """
+        following = self._next("commit_seed")
+        self._step = step
+        message = self._commit(self._entropy(SECRET_BYTES))
+        return self._tell_others(message, following)
+
+    def open_seed(self, received: Mapping[str, wire.Buffer]) -> dict[str, bytes]:
+        """Take every other party's commitment, and open this party's seed."""
+        return self._open("open_seed", received)
+
+    def commit_sigma(self, received: Mapping[str, wire.Buffer]) -> dict[str, bytes]:
+        """Take every other party's seed; make sigma from all of them, and commit to it.
+
+        Raises:
+            RemoteProtocolError: A seed is not the one that was committed to.
+            ProtocolError: Two parties heard different things.
+        """
+        following = self._next("commit_sigma")
+        with self._all_or_nothing():
+            said = self._settled(received)
+            seeds = [said[name] for name in self._computing.names]
+            facts = prg.join("checking coins", self._transcript.digest(), *seeds)
+            self._coins = hashlib.sha256(facts).digest()
+            message = self._commit(int(self.sigma()).to_bytes(_SIGMA_BYTES, "big"))
+            return self._tell_others(message, following)
+
+    def open_sigma(self, received: Mapping[str, wire.Buffer]) -> dict[str, bytes]:
+        """Take every other party's commitment, and open this party's sigma."""
+        return self._open("open_sigma", received)
+
+    def verdict(self, received: Mapping[str, wire.Buffer]) -> None:
+        """Take every other party's sigma, hold the sum of all against zero, and forget the values.
+
+        Raises:
+            ProtocolError: A value was not opened as it was.
+            RemoteProtocolError: A sigma is not a residue, or not the one that was committed to.
+        """
+        following = self._next("verdict")
+        with self._all_or_nothing():
+            total = 0
+            for name, sigma in self._settled(received).items():
+                value = int.from_bytes(sigma, "big")
+                if len(sigma) != _SIGMA_BYTES or value >= field.MODULUS:
+                    raise RemoteProtocolError(name, "its part of the check is not a residue")
+                total += value
+            if total % field.MODULUS:
+                raise ProtocolError(
+                    "the MACs do not fit what was opened: a party deviated; the computation is "
+                    "aborted"
+                )
+        self._opened = []
+        self.unchecked = 0
+        self.fresh = False
+        self._secret = self._nonce = self._coins = b""
+        self.state = following
+
+    def coefficients(self) -> Residues:
+        """Return the random coefficient of each unchecked value, once all seeds are known.
+
+        Raises:
+            LocalProtocolError: They are not.
+        """
+        if not self._coins:
+            raise LocalProtocolError(f"{self.name}: the seeds of the check are not here yet")
+        return prg.expand(prg.derive(self._coins, "checking"), self.unchecked)
+
+    def sigma(self) -> Residues:
+        """Return the random combination of this party's shares of what must be zero, shape ()."""
+        rho = self.coefficients()
+        total = np.zeros((), np.uint64)
+        start = 0
+        for opened, macs in self._opened:
+            part = rho[start : start + opened.size]
+            start += opened.size
+            total = field.add(total, inner(part, macs))
+            total = field.subtract(total, field.multiply(inner(part, opened), self.key))
+        return total
+
+    def _commit(self, secret: bytes) -> Commitment:
+        self._secret, self._nonce = secret, self._entropy(SECRET_BYTES)
+        self._commitments = {self.name: self._digest(self.name, secret, self._nonce)}
         return Commitment(self._commitments[self.name])
 
-    def opening(self, commitments: Mapping[str, Commitment]) -> Opening:
-        """Take the others' commitments, and say what this party committed to."""
-        self.state = self._next("opening")
-        if self._committed is None:
-            raise LocalProtocolError(f"{self.name}: there is no commitment to open")
-        secret, nonce = self._committed
-        self._committed = None
-        self._commitments |= {name: said.digest for name, said in commitments.items()}
-        for name in self._computing.names:
-            self._transcript.update(prg.join("commitment", name, self._commitments[name]))
-        return Opening(secret, nonce, self._transcript.digest())
+    def _open(self, event: str, received: Mapping[str, wire.Buffer]) -> dict[str, bytes]:
+        following = self._next(event)
+        with self._all_or_nothing():
+            heard = self._hear_others(received, Commitment)
+            self._commitments |= {name: said.digest for name, said in heard.items()}
+            for name in self._computing.names:
+                self._transcript.update(prg.join("commitment", name, self._commitments[name]))
+            message = Opening(self._secret, self._nonce, self._transcript.digest())
+            return self._tell_others(message, following)
 
-    def _settle(self, openings: Mapping[str, Opening]) -> None:
-        """Hold what the others say against their commitments, and what they heard against this."""
-        self.state = self._next("settle")
+    def _settled(self, received: Mapping[str, wire.Buffer]) -> dict[str, bytes]:
+        """Return everybody's secret, held against its commitment and against what was heard."""
+        openings = self._hear_others(received, Opening)
         heard = self._transcript.digest()
         for name, said in openings.items():
             digest = self._digest(name, said.secret, said.nonce)
@@ -168,46 +283,32 @@ class CheckingParty(Party):
                 raise ProtocolError(
                     f"{self.name} and {name} did not hear the same; the computation is aborted"
                 )
+        return {name: said.secret for name, said in openings.items()} | {self.name: self._secret}
 
-    def seeds(self, openings: Mapping[str, Opening], mine: bytes) -> None:
-        """Take all seeds of the random coefficients."""
-        self._settle(openings)
-        said = {name: opening.secret for name, opening in openings.items()} | {self.name: mine}
-        seeds = [said[name] for name in self._computing.names]
-        facts = prg.join("checking coins", self._transcript.digest(), *seeds)
-        self._coins = hashlib.sha256(facts).digest()
+    def _tell_others(self, message: wire.Message, following: State) -> dict[str, bytes]:
+        """Return a message of this step, sealed for each other party."""
+        body = wire.encode_body(message)
+        sealed = self.say(self._others, self._step, body, message.KIND)
+        self.state = following
+        return dict(zip(self._others, sealed, strict=True))
 
-    def sigma(self) -> Residues:
-        """Return the random combination of this party's shares of what must be zero, shape ()."""
-        rho = prg.expand(prg.derive(self._coins, "checking"), self.unchecked)
-        total = np.zeros((), np.uint64)
-        start = 0
-        for opened, macs in self._opened:
-            part = rho[start : start + opened.size]
-            start += opened.size
-            total = field.add(total, inner(part, macs))
-            total = field.subtract(total, field.multiply(inner(part, opened), self.key))
-        return total
-
-    def verdict(self, openings: Mapping[str, Opening], mine: bytes) -> None:
-        """Hold the sum of all sigmas against zero, and forget what was checked.
-
-        Raises:
-            ProtocolError: A value was not opened as it was.
-            RemoteProtocolError: A sigma that is none, or not the one committed to.
-        """
-        self._settle(openings)
-        total = int.from_bytes(mine, "big")
-        for name, said in openings.items():
-            if len(said.secret) != len(mine):
-                raise RemoteProtocolError(name, "its part of the check is no residue")
-            total += int.from_bytes(said.secret, "big")
-        if total % field.MODULUS:
-            raise ProtocolError(
-                "the MACs do not fit what was opened: a party deviated; the computation is aborted"
+    def _hear_others(
+        self, received: Mapping[str, wire.Buffer], kind: type[wire.M]
+    ) -> dict[str, wire.M]:
+        """Open what every other party said in this step, and go to the next."""
+        missing = sorted(set(self._others) - set(received))
+        if missing or len(received) != len(self._others):
+            raise LocalProtocolError(
+                f"{self.name}: the check needs one message of each other party; missing: "
+                f"{', '.join(missing) or 'nobody, but there are more'}"
             )
-        self._opened = []
-        self.unchecked = 0
+        heard = {}
+        for name in self._others:
+            heard[name], payload = self.hear(received[name], name, self._step, kind)
+            if len(payload):
+                raise RemoteProtocolError(name, "its message has something behind it")
+        self._step += 1
+        return heard
 
     def _digest(self, name: str, secret: bytes, nonce: bytes) -> bytes:
         if len(nonce) != SECRET_BYTES:  # a length of its own choice would be room for a collision
@@ -219,11 +320,12 @@ class CheckingParty(Party):
         super()._drop()
         self._key = None
         self._opened = []
-        self._committed = None
+        self._secret = self._nonce = self._coins = b""
         self.unchecked = 0
+        self.fresh = False
 
 
-class CheckingClient(Speaker):
+class MacClient(Speaker):
     """Shares inputs and hears results without computing; knows masks of its own, by the dealer."""
 
     _part: Correlations | None = None
@@ -233,16 +335,21 @@ class CheckingClient(Speaker):
         self._part = Correlations(correlated_randomness.seed_keys(seed, self._computing.id))
 
     def own(self, serial: int, size: int) -> Residues:
-        """Return the mask that this client knows, if the correlation is one of its own."""
+        """Return the mask that this client knows, if the correlation is one of its own.
+
+        Raises:
+            LocalProtocolError: The mask was used before.
+        """
         if self._part is None:
             raise LocalProtocolError(f"{self.name}: the computation was aborted; begin another")
+        self._use_once("mask", serial)
         return mac_dealer.known(self._part, serial, size)
 
     def _drop(self) -> None:
         self._part = None
 
 
-class CheckingDealer(Dealer):
+class MacDealer(Dealer):
     """Draws the seeds and makes the corrections, with MACs. Sees no data."""
 
     _clients: tuple[Correlations, ...] = ()
@@ -256,7 +363,12 @@ class CheckingDealer(Dealer):
         return seeds
 
     def corrections(self, serial: int, kind: Kind, shape: Shape) -> list[Residues]:
-        """Return the last party's corrections."""
+        """Return the last party's corrections.
+
+        Raises:
+            LocalProtocolError: The correlation was dealt before.
+        """
+        self._use_once("correlation", serial)
         return mac_dealer.corrections(self._held(), serial, kind, shape, self._clients)
 
     def _drop(self) -> None:

@@ -2,35 +2,34 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, cast
 
 import numpy as np
 
 from securecomp.core import field
 from securecomp.core.field import Residues
-from securecomp.errors import ProtocolError, RemoteProtocolError
+from securecomp.errors import ProtocolError
 from securecomp.mpc.correlated_randomness import Shape
 from securecomp.mpc.dealer_parties import DEALER, Dealer, Lockstep, Party
 from securecomp.mpc.mac_checks import (
-    SECRET_BYTES,
-    CheckingClient,
-    CheckingDealer,
-    CheckingParty,
-    Commitment,
-    Opening,
+    MacClient,
+    MacDealer,
+    MacParty,
 )
 from securecomp.mpc.mac_dealer import Kind
-from securecomp.mpc.roles import Said, Seed, Speaker, vector_body
+from securecomp.mpc.roles import Seed, ShareMessage, Speaker, vector_body
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import Carrier
 from securecomp.protocol.journal import Journal
 
+Post = dict[str, dict[str, wire.Buffer]]
+"""Recipient to sender to message."""
 LARGEST_UNCHECKED = 1 << 22
 """So many opened values are checked before the next is opened, also if nothing is revealed."""
 
 
-class Checking(Lockstep):
+class MacDriver(Lockstep):
     """Drives parties that check each other; the first error ends it for all of them.
 
     Attributes:
@@ -39,10 +38,10 @@ class Checking(Lockstep):
     """
 
     protocol: ClassVar[str] = "sharing/authenticated/1"
-    party_role: ClassVar[type[Party]] = CheckingParty
-    dealer_role: ClassVar[type[Dealer]] = CheckingDealer
+    party_role: ClassVar[type[Party]] = MacParty
+    dealer_role: ClassVar[type[Dealer]] = MacDealer
 
-    client_role: ClassVar[type[Speaker]] = CheckingClient
+    client_role: ClassVar[type[Speaker]] = MacClient
 
     def __init__(
         self,
@@ -52,14 +51,13 @@ class Checking(Lockstep):
         clients: Sequence[str] = (),
     ) -> None:
         super().__init__(names, carrier, journal, clients=clients)
-        self.members = cast("list[CheckingParty]", self.parties)
-        dealer = cast("CheckingDealer", self.dealer)
+        self.members = cast("list[MacParty]", self.parties)
+        dealer = cast("MacDealer", self.dealer)
         for name, seed in zip(clients, dealer.seed_clients(len(clients)), strict=True):
             client = self._client(name)
             data = self._tell(dealer, client, wire.encode_body(Seed(seed)), Seed.KIND)
             client.seeded(client.hear_seed(data, DEALER, self._step))
         self.checks = 0
-        self._fresh = False
 
     @contextlib.contextmanager
     def _or_abort(self) -> Iterator[None]:
@@ -77,13 +75,13 @@ class Checking(Lockstep):
         with self._or_abort():
             self._serial += 1
             last = self.members[-1]
-            dealer = cast("CheckingDealer", self.dealer)
+            dealer = cast("MacDealer", self.dealer)
             made = dealer.corrections(self._serial, kind, shape)
             heard = []
             for correction in made:
                 self._step += 1
                 body = vector_body(correction, field.BITS)
-                data = self._tell(dealer, last, body, Said.KIND)
+                data = self._tell(dealer, last, body, ShareMessage.KIND)
                 heard.append(last.said(data, DEALER, self._step, correction.size))
             self.dealer_seconds += time.perf_counter() - start
             found = self._carrier.each(
@@ -93,7 +91,7 @@ class Checking(Lockstep):
             )
         return [found[name] for name in self.names]
 
-    def _member(self, name: str) -> CheckingParty:
+    def _member(self, name: str) -> MacParty:
         return self.members[self.names.index(name)]
 
     def own_mask(self, owner: str, size: int) -> tuple[Residues, list[Residues]]:
@@ -102,8 +100,8 @@ class Checking(Lockstep):
         knows = self._client(owner) if owner in self.clients else self._member(owner)
         return knows.own(self._serial, size), [part[0] for part in parts]
 
-    def _client(self, name: str) -> CheckingClient:
-        return cast("CheckingClient", self.clients[name])
+    def _client(self, name: str) -> MacClient:
+        return cast("MacClient", self.clients[name])
 
     def pass_on(self, opened: Sequence[Residues], client: str) -> Residues:
         """Tell a client what was opened and checked: every party says it.
@@ -116,7 +114,8 @@ class Checking(Lockstep):
             hearer = self.clients[client]
             said = []
             for party, values in zip(self.members, opened, strict=True):
-                data = self._tell(party, hearer, vector_body(values, field.BITS), Said.KIND)
+                report = party.report(client, self._step, values)
+                data = self._carrier.send(party.name, client, report)
                 said.append(hearer.said(data, party.name, self._step, values.size))
             if any(not np.array_equal(said[0], other) for other in said[1:]):
                 raise ProtocolError(
@@ -131,13 +130,12 @@ class Checking(Lockstep):
             sender = self._speaker(owner)
             others = [name for name in self.names if name != owner]
             body = vector_body(values, field.BITS)
-            sealed = sender.say(others, self._step, body, Said.KIND)
+            sealed = sender.say(others, self._step, body, ShareMessage.KIND)
             heard = {owner: values}
             for name, data in zip(others, sealed, strict=True):
                 brought = self._carrier.send(owner, name, data)
                 member = self._member(name)
                 heard[name] = member.said(brought, owner, self._step, values.size)
-            self._fresh = True
             for party in self.members:
                 party.remember(heard[party.name], None)
         return [heard[name] for name in self.names]
@@ -147,7 +145,6 @@ class Checking(Lockstep):
         with self._or_abort():
             if self.members[0].unchecked + pairs[0].shape[1] > LARGEST_UNCHECKED:
                 self.check()
-            self._fresh = True
 
             def heard(party: int, value: Residues) -> Residues:
                 self.members[party].remember(value, pairs[party][1])
@@ -162,43 +159,36 @@ class Checking(Lockstep):
             ProtocolError: Somebody deviated, perhaps by saying different things to different
                 parties. All secrets are dropped.
         """
-        if not self._fresh:
+        if not any(party.fresh for party in self.members):
             return
         with self._or_abort():
-            seeds = [self._carrier.entropy(SECRET_BYTES) for _ in self.members]
-            for party, seed, said in zip(self.members, seeds, self._toss(seeds), strict=True):
-                party.seeds(said, seed)
-            found = self._carrier.each(
-                lambda name: self._member(name).sigma(), self.names, self.members[0].unchecked
-            )
-            sigmas = [int(found[name]).to_bytes(8, "big") for name in self.names]
-            for party, sigma, said in zip(self.members, sigmas, self._toss(sigmas), strict=True):
-                party.verdict(said, sigma)
+            self._next_round()
+            received = self._carried({p.name: p.commit_seed(self._step) for p in self.members})
+            size = self.members[0].unchecked
+            received = self._answers(received, lambda party, heard: party.open_seed(heard))
+            received = self._answers(received, lambda party, heard: party.commit_sigma(heard), size)
+            received = self._answers(received, lambda party, heard: party.open_sigma(heard))
+            for party in self.members:
+                party.verdict(received[party.name])
             self.checks += 1
-            self._fresh = False
 
-    def _toss(self, secrets: Sequence[bytes]) -> list[dict[str, Opening]]:
-        """Let all commit to their secrets, then open them; return what each heard."""
-        digests = [party.commit(s) for party, s in zip(self.members, secrets, strict=True)]
-        heard = self._all_say(digests, Commitment)
-        openings = [party.opening(h) for party, h in zip(self.members, heard, strict=True)]
-        return self._all_say(openings, Opening)
-
-    def _all_say(
-        self, messages: Sequence[wire.Message], kind: type[wire.M]
-    ) -> list[dict[str, wire.M]]:
-        """Bring everybody's message to everybody else."""
+    def _answers(
+        self,
+        received: Post,
+        answer: Callable[[MacParty, dict[str, wire.Buffer]], dict[str, bytes]],
+        elements: int = 0,
+    ) -> Post:
+        """Let every party answer what it received, and bring the answers: one round."""
         self._next_round()
-        heard: list[dict[str, wire.M]] = [{} for _ in self.members]
-        post: list[tuple[str, str, wire.Buffer]] = []
-        for party, message in zip(self.members, messages, strict=True):
-            others = [name for name in self.names if name != party.name]
-            sealed = party.say(others, self._step, wire.encode_body(message), kind.KIND)
-            for name, data in zip(others, sealed, strict=True):
-                post.append((party.name, name, self._carrier.send(party.name, name, data)))
-        for sender, name, brought in post:
-            said, payload = self._member(name).hear(brought, sender, self._step, kind)
-            if len(payload):
-                raise RemoteProtocolError(sender, "its message has something behind it")
-            heard[self.names.index(name)][sender] = said
-        return heard
+        sent = self._carrier.each(
+            lambda name: answer(self._member(name), received[name]), self.names, elements
+        )
+        return self._carried({name: sent[name] for name in self.names})
+
+    def _carried(self, sent: Mapping[str, Mapping[str, bytes]]) -> Post:
+        """Bring everybody's messages to everybody else."""
+        received: Post = {name: {} for name in self.names}
+        for sender, messages in sent.items():
+            for name, data in messages.items():
+                received[name][sender] = self._carrier.send(sender, name, data)
+        return received

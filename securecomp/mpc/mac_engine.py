@@ -40,13 +40,13 @@ from securecomp.core.field import Residues
 from securecomp.mpc import compare_in_field
 from securecomp.mpc.engine import LinearEngine, Move, Value, column_sums, masked
 from securecomp.mpc.mac_dealer import digits
-from securecomp.mpc.mac_driver import Checking
+from securecomp.mpc.mac_driver import MacDriver
 
 _BLOCK = 1 << 14
 """Elements compared at a time: each is 40 products."""
 
 
-class Authenticated(LinearEngine[Checking]):
+class MacEngine(LinearEngine[MacDriver]):
     """Additive shares with MACs, correlations from an honest dealer. A value is (2, n) a party."""
 
     # What needs no messages

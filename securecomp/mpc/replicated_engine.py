@@ -48,7 +48,7 @@ from securecomp.mpc.engine import LinearEngine, Move, Value, column_sums
 from securecomp.mpc.three_party import Part, ThreeParties
 
 
-class Replicated(LinearEngine[ThreeParties]):
+class ReplicatedEngine(LinearEngine[ThreeParties]):
     """Replicated shares: three parties, no dealer, any one of them passive.
 
     Each party's array of a value has two rows: its own share, and the next party's.

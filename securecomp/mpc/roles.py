@@ -12,7 +12,13 @@ from securecomp.core import entropy as entropy_
 from securecomp.core import field, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
-from securecomp.errors import DecodeError, ParameterError, RangeError, RemoteProtocolError
+from securecomp.errors import (
+    DecodeError,
+    LocalProtocolError,
+    ParameterError,
+    RangeError,
+    RemoteProtocolError,
+)
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
@@ -30,14 +36,14 @@ class Seed(wire.Message, frozen=True):
     seed: bytes
 
 
-class Said(wire.Message, frozen=True):
+class ShareMessage(wire.Message, frozen=True):
     """One party's share of a masked or revealed value; or the dealer's correction."""
 
     KIND: ClassVar[int] = 4
     vector: wire.Vector
 
 
-class Computing(Conversation):
+class ComputingSession(Conversation):
     """Who computes, for whom, under which keys. `round` is the step that messages belong to.
 
     The dealer is a party of its own or, where there are others who never see what these open, one
@@ -89,13 +95,37 @@ class Speaker(Role):
     }
 
     def __init__(
-        self, computing: Computing, name: str, identity: Identity, entropy: Entropy
+        self,
+        computing: ComputingSession,
+        name: str,
+        identity: Identity,
+        *,
+        journal: Journal | None = None,
+        entropy: Entropy = entropy_.system,
     ) -> None:
+        """Take a session up, which a party does once.
+
+        Raises:
+            LocalProtocolError: The journal knows that this party took it up before.
+        """
         super().__init__(name, State.READY)
+        # One-time randomness of a session is never used by two processes.
+        (journal or MemoryJournal()).spend(f"computing {computing.id.hex()} as {name}")
         self._computing = computing
         self._identity = identity
         self._entropy = entropy
         self._heard: dict[tuple[str, int], int] = {}
+        self._used: dict[str, int] = {}
+
+    def _use_once(self, what: str, serial: int) -> None:
+        """Refuse one-time randomness whose number does not grow.
+
+        Raises:
+            LocalProtocolError: It was used before.
+        """
+        if serial <= self._used.get(what, 0):
+            raise LocalProtocolError(f"{self.name}: {what} {serial} was used before")
+        self._used[what] = serial
 
     def say(self, recipients: Sequence[str], step: int, body: wire.Bytes, kind: int) -> list[bytes]:
         """Return a body sealed for each recipient."""
@@ -156,7 +186,7 @@ class Speaker(Role):
             DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
                 or residues that are not canonical.
         """
-        message, payload = self.hear(data, sender, step, Said)
+        message, payload = self.hear(data, sender, step, ShareMessage)
         try:
             if plus is None:
                 return wire.unpack(message.vector, payload, size, bits, out)
@@ -182,7 +212,7 @@ class Speaker(Role):
 
 
 class Member(Speaker):
-    """A speaker that computes. It takes a session up once, also after a crash.
+    """A speaker that computes.
 
     Attributes:
         index: Its place among the parties.
@@ -190,16 +220,14 @@ class Member(Speaker):
 
     def __init__(
         self,
-        computing: Computing,
+        computing: ComputingSession,
         name: str,
         identity: Identity,
         *,
         journal: Journal | None = None,
         entropy: Entropy = entropy_.system,
     ) -> None:
-        super().__init__(computing, name, identity, entropy)
-        # One-time randomness of a session is never used by two processes.
-        (journal or MemoryJournal()).spend(f"computing {computing.id.hex()} as {name}")
+        super().__init__(computing, name, identity, journal=journal, entropy=entropy)
         self.index = computing.names.index(name)
 
 
@@ -225,7 +253,7 @@ def empty_body(size: int, bits: int = field.BITS) -> tuple[wire.Bytes, wire.Word
             f"{size} elements are said in one step, and a message holds "
             f"{wire.MAX_ELEMENTS}; compute on parts of the array"
         )
-    return wire.empty_body(Said(wire.Vector(bits, size)), size, bits)
+    return wire.empty_body(ShareMessage(wire.Vector(bits, size)), size, bits)
 
 
 def check_names(names: Sequence[str], dealer: str, clients: Sequence[str]) -> None:

@@ -16,10 +16,10 @@ from securecomp.errors import ParameterError
 from securecomp.mpc.dealer_parties import Lockstep
 from securecomp.mpc.engine import Value
 from securecomp.mpc.roles import (
-    Computing,
+    ComputingSession,
     Member,
-    Said,
     Seed,
+    ShareMessage,
     Speaker,
     check_names,
     empty_body,
@@ -43,12 +43,12 @@ Local = Callable[[int], Part]
 """Gives what a party, by its index, makes of its own shares."""
 
 
-class Holder(Member):
+class ReplicatedParty(Member):
     """One of three parties, with its own key and its next neighbour's."""
 
     def __init__(
         self,
-        computing: Computing,
+        computing: ComputingSession,
         name: str,
         identity: Identity,
         *,
@@ -122,9 +122,9 @@ class ThreeParties:
         identities = {name: carrier.identity(name) for name in (*names, *clients)}
         keys = {name: identity.public for name, identity in identities.items()}
         self._session = carrier.entropy(ID_BYTES)
-        computing = Computing(names, keys, self._session, PROTOCOL, "", clients)
+        computing = ComputingSession(names, keys, self._session, PROTOCOL, "", clients)
         self.parties = [
-            Holder(
+            ReplicatedParty(
                 computing,
                 name,
                 identities[name],
@@ -137,7 +137,14 @@ class ThreeParties:
             before = self.parties[party.index - 1]
             before.accept(carrier.send(party.name, before.name, party.offer()))
         self.clients = {
-            name: Speaker(computing, name, identities[name], carrier.entropy) for name in clients
+            name: Speaker(
+                computing,
+                name,
+                identities[name],
+                journal=journal(name) if journal else None,
+                entropy=carrier.entropy,
+            )
+            for name in clients
         }
         self.pair = Lockstep(self.names[:2], carrier, journal, self.names[2])
 
@@ -160,7 +167,7 @@ class ThreeParties:
         return self._send(sender, recipient, vector_body(vector, field.BITS))
 
     def _send(self, sender: Speaker, recipient: str, body: wire.Bytes) -> wire.Buffer:
-        (data,) = sender.say([recipient], self._step, body, Said.KIND)
+        (data,) = sender.say([recipient], self._step, body, ShareMessage.KIND)
         return self._carrier.send(sender.name, recipient, data)
 
     def input(self, owner: str, residues: Residues) -> Value:
@@ -191,7 +198,7 @@ class ThreeParties:
         rest = residues.copy()
         value: Value = [np.empty((2, size), np.uint64) for _ in self.parties]
 
-        def holders(which: int) -> list[tuple[Holder, int]]:
+        def holders(which: int) -> list[tuple[ReplicatedParty, int]]:
             return [(self.parties[which], 0), (self.parties[which - 1], 1)]
 
         for which in range(PARTIES - 1):
@@ -260,7 +267,7 @@ class ThreeParties:
         self._next_round()
         step, size = self._step, x[0].shape[1]
 
-        def hear(hearer: Speaker, sender: Holder, said: Residues) -> Residues:
+        def hear(hearer: Speaker, sender: ReplicatedParty, said: Residues) -> Residues:
             data = self._tell(sender, hearer.name, said)
             return hearer.said(data, sender.name, step, size)
 

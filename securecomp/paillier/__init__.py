@@ -2,7 +2,7 @@
 
 from securecomp.paillier.keys import PrivateKey, PublicKey
 from securecomp.paillier.packing import Packing
-from securecomp.paillier.roles import Aggregator, Contributor, KeyHolder, Receiver
+from securecomp.paillier.sum_roles import Aggregator, Contributor, KeyHolder, Receiver
 from securecomp.paillier.vectors import EncryptedVector, decrypt, dot, encrypt
 
 __all__ = [

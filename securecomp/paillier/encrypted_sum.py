@@ -1,10 +1,11 @@
 """The encrypted aggregator, as a `SumProtocol`."""
 
 from securecomp.errors import ThresholdError
-from securecomp.paillier import roles
+from securecomp.paillier import sum_roles, sum_session
 from securecomp.paillier.keys import PrivateKey
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
+from securecomp.protocol.journal import MemoryJournal
 from securecomp.protocol.session import Layout, Session
 from securecomp.protocol.sum_protocols import SumProtocol
 
@@ -63,7 +64,7 @@ class Paillier(SumProtocol):
         receivers = contributors if receivers is None else receivers
         parties = (*contributors, *servers, *receivers)
         return Session.create(
-            roles.protocol_name(self.key(carrier).public),
+            sum_session.protocol_name(self.key(carrier).public),
             contributors=contributors,
             servers=servers,
             receivers=receivers,
@@ -71,7 +72,7 @@ class Paillier(SumProtocol):
             layout=layout,
             limit=self.limit,
             minimum_servers=2,
-            terms=roles.terms(len(contributors), blind=self.blind),
+            terms=sum_session.terms(len(contributors), blind=self.blind),
             entropy=carrier.entropy,
         )
 
@@ -91,13 +92,20 @@ class Paillier(SumProtocol):
         session = self.session(carrier, layout, tuple(contributors), receivers)
         inputs = {name: read() for name, read in contributors.items()}
         private, entropy = self.key(carrier), carrier.entropy
+        journal = MemoryJournal()  # nobody takes this session up again: its id is drawn here
 
         def upload(name: str) -> wire.Buffer:
-            identity = carrier.identity(name)
-            role = roles.Contributor(session, name, identity, private.public, entropy=entropy)
+            role = sum_roles.Contributor(
+                session,
+                name,
+                carrier.identity(name),
+                private.public,
+                journal=journal,
+                entropy=entropy,
+            )
             return role.contribute(inputs[name])
 
-        aggregator = roles.Aggregator(
+        aggregator = sum_roles.Aggregator(
             session,
             self.aggregator,
             carrier.identity(self.aggregator),
@@ -110,13 +118,13 @@ class Paillier(SumProtocol):
         carrier.next_round()
         aggregate = carrier.send(self.aggregator, self.key_holder, aggregator.close())
         carrier.next_round()
-        holder = roles.KeyHolder(
+        holder = sum_roles.KeyHolder(
             session, self.key_holder, carrier.identity(self.key_holder), private, entropy=entropy
         )
         totals = holder.decrypt(aggregate)
 
         def finish(name: str) -> Vector:
-            receiver = roles.Receiver(session, name, carrier.identity(name), entropy=entropy)
+            receiver = sum_roles.Receiver(session, name, carrier.identity(name), entropy=entropy)
             return receiver.receive(carrier.send(self.key_holder, name, totals[name]))
 
         return carrier.each(finish, totals, layout.length)[session.receivers[0]]

@@ -14,7 +14,7 @@ import binascii
 import hashlib
 import json
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import gmpy2
 from gmpy2 import mpz
@@ -32,12 +32,17 @@ _PRIME_ROUNDS = 40
 
 
 class PublicKey:
-    """Who has it can encrypt and add.
+    """A key to encrypt and add under.
 
     Attributes:
         n: The modulus.
         h_s: The base of fast encryption, None if the key holder gave none.
+        holders: Number of key holders: the private key has one.
+        threshold: How many of them decrypt together.
     """
+
+    holders: ClassVar[int] = 1
+    threshold: ClassVar[int] = 1
 
     def __init__(self, n: int, h_s: int | None = None, *, insecure_for_tests: bool = False) -> None:
         """Check and take a public key.
@@ -65,6 +70,11 @@ class PublicKey:
             and self.h_s % self.n not in (1, self.n - 1)
         ):
             raise ParameterError("h_s is not an element of the group; get it from the key holder")
+
+    @property
+    def public(self) -> "PublicKey":
+        """This key, as a threshold key's `public` is the key to encrypt under."""
+        return self
 
     @property
     def bits(self) -> int:
@@ -165,7 +175,7 @@ class PublicKey:
 
 
 class PrivateKey:
-    """Who has it can decrypt everything. Its `repr` shows nothing secret.
+    """The factors of n, which decrypt everything. Its `repr` shows nothing secret.
 
     Attributes:
         public: The public key.

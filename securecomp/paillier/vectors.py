@@ -6,9 +6,9 @@ Nielsen 2010), or, with exponent="full", (1 + m n) r^n for who wants no assumpti
 Paillier's own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,10 @@ from securecomp.errors import (
     RangeError,
 )
 from securecomp.paillier import fixed_base
-from securecomp.paillier.keys import PrivateKey, PublicKey, random_below
+from securecomp.paillier.keys import PrivateKey, PublicKey
 from securecomp.paillier.packing import Packing
+from securecomp.paillier.randomisers import Exponent, randomisers
 
-Exponent = Literal["half", "full"]
 Progress = Callable[[int, int], None]
 """Called with ciphertexts done, and ciphertexts in all."""
 
@@ -48,6 +48,7 @@ class EncryptedVector:
     """
 
     __slots__ = ("ciphertexts", "key", "length", "packing", "weight")
+    __array_ufunc__ = None  # numpy arrays leave arithmetic to this class
 
     def __init__(
         self,
@@ -80,11 +81,10 @@ class EncryptedVector:
 
         Raises:
             KeyMismatchError: Of another key.
-            ParameterError: Of another layout or length.
+            ParameterError: Not an encrypted vector, or of another layout or length.
             RangeError: The slots have no room for so many additions.
         """
-        if not isinstance(other, EncryptedVector):
-            return NotImplemented
+        other = _encrypted(other)
         if other.key != self.key:
             raise KeyMismatchError(f"{other!r} is under another key than {self!r}")
         if (other.packing, other.length) != (self.packing, self.length):
@@ -100,13 +100,16 @@ class EncryptedVector:
 
     def __radd__(self, start: int) -> "EncryptedVector":
         """Let sum() begin with its zero."""
-        return self if start == 0 else NotImplemented
+        return self if isinstance(start, int) and start == 0 else self + _encrypted(start)
 
     def __neg__(self) -> "EncryptedVector":
         return self * -1
 
     def __sub__(self, other: "EncryptedVector") -> "EncryptedVector":
-        return self + -other
+        return self + -_encrypted(other)
+
+    def __rsub__(self, other: object) -> "EncryptedVector":
+        return _encrypted(other) - self
 
     def __mul__(self, factor: int) -> "EncryptedVector":
         """Multiply every value by one public integer.
@@ -140,6 +143,20 @@ class EncryptedVector:
 
     def __repr__(self) -> str:
         return f"EncryptedVector({self.length} values, {self.left} more additions, {self.key!r})"
+
+
+def _encrypted(other: object) -> EncryptedVector:
+    """Return an encrypted vector; refuse anything else by its type.
+
+    Raises:
+        ParameterError: It is something else.
+    """
+    if not isinstance(other, EncryptedVector):
+        raise ParameterError(
+            f"an encrypted vector and {type(other).__name__} do not add up; encrypt the numbers "
+            "under the same key and layout first"
+        )
+    return other
 
 
 def dot(vectors: Sequence[EncryptedVector], weights: Sequence[int]) -> EncryptedVector:
@@ -180,64 +197,6 @@ def _invert(ciphertext: Any, modulus: Any) -> Any:
         return invert(ciphertext, modulus)
     except ZeroDivisionError:
         raise DecodeError("a ciphertext shares a factor with the modulus") from None
-
-
-def randomisers(
-    key: PublicKey,
-    count: int,
-    *,
-    exponent: Exponent = "half",
-    owner: PrivateKey | None = None,
-    memory: int = fixed_base.DEFAULT_MEMORY,
-    expected: int = 0,
-    entropy: Entropy = entropy_.system,
-) -> Iterator[Any]:
-    """Yield random encryptions of zero.
-
-    Args:
-        key: The public key.
-        count: How many.
-        exponent: "half": h_s^r with r of half the modulus's length, from a table. "full": r^n.
-        owner: The private key, if this is the key holder: several times faster.
-        memory: Bytes of the tables.
-        expected: How many there will be in all, if more than `count`: worth a larger table.
-        entropy: Source of r.
-
-    Raises:
-        ParameterError: "half" with a key that has no h_s.
-    """
-    if exponent not in ("half", "full"):
-        raise ParameterError(f'exponent is "half" or "full", not {exponent!r}')
-    if exponent == "full":
-        for _ in range(count):
-            r = random_below(key.n - 1, entropy) + 1
-            yield owner.power_n(r) if owner else powmod(r, key.n, key.n2)
-        return
-    if key.h_s is None:
-        raise ParameterError(
-            "this key has no h_s; ask the key holder for one, or take the full exponent "
-            '(exponent="full", --exponent full)'
-        )
-    bits = key.bits // 2
-    size = -(-bits // 8)
-    wanted = max(count, expected)
-
-    def draw() -> int:
-        return int.from_bytes(entropy(size), "big") & ((1 << bits) - 1)
-
-    if owner is None:
-        table = fixed_base.shared_table(int(key.h_s), int(key.n2), bits, wanted, memory)
-        for _ in range(count):
-            yield table.power(draw())
-        return
-    p2, q2, inverse = owner.squares()
-    base = int(key.h_s)
-    at_p = fixed_base.shared_table(base % int(p2), int(p2), bits, wanted, memory // 2)
-    at_q = fixed_base.shared_table(base % int(q2), int(q2), bits, wanted, memory // 2)
-    for _ in range(count):
-        r = draw()
-        a, b = at_p.power(r), at_q.power(r)
-        yield b + q2 * ((a - b) * inverse % p2)
 
 
 def encrypt(
@@ -347,6 +306,16 @@ def decrypt(
         plaintexts.append(centred(key.raw_decrypt(ciphertext), key.public.n))
         if progress:
             progress(len(plaintexts), len(vector.ciphertexts))
+    return unpacked(vector, plaintexts)
+
+
+def unpacked(vector: EncryptedVector, plaintexts: Sequence[int]) -> npt.NDArray[Any]:
+    """Return the values of a vector's signed plaintexts, shape (d,).
+
+    Raises:
+        RangeError: A plaintext is not a sum of this layout, or beyond what the vectors that were
+            added can give.
+    """
     values = vector.packing.unpack(plaintexts, vector.length)
     largest = vector.packing.bound * vector.weight
     if len(values) and max(int(values.max()), -int(values.min())) > largest:

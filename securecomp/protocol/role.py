@@ -38,6 +38,10 @@ class State(Enum):
     COLLECTING_VECTORS = "collecting masked vectors"
     COLLECTING_CONSENTS = "collecting consents"
     COLLECTING_UNMASKS = "collecting unmasking shares"
+    SEED_COMMITTED = "committed to a seed"
+    SEED_OPENED = "seed opened"
+    SIGMA_COMMITTED = "committed to its part of the check"
+    SIGMA_OPENED = "part of the check opened"
     DONE = "done"
     ABORTED = "aborted"
 

@@ -10,7 +10,7 @@ from replaying import Replay
 from securecomp.core import field
 from securecomp.mpc.computation import Computation
 from securecomp.mpc.dealer_parties import DEALER
-from securecomp.mpc.roles import Said
+from securecomp.mpc.roles import ShareMessage
 from securecomp.protocol import identity as identities
 from securecomp.protocol import wire
 from securecomp.protocol.local_carrier import LocalCarrier
@@ -111,8 +111,8 @@ def opened_messages(run):
 
 
 def said(body):
-    """The numbers of a `Said` body, in Python ints, and their width."""
-    message, payload = wire.decode_body(body, Said)
+    """The numbers of a `ShareMessage` body, in Python ints, and their width."""
+    message, payload = wire.decode_body(body, ShareMessage)
     vector = message.vector
     return wire.unpack(vector, payload, vector.length, vector.bits).tolist(), vector.bits
 
@@ -121,7 +121,7 @@ def openings(run, start=0):
     """What the parties opened to all, step by step: the sum or the exclusive-or of all shares."""
     steps = {}
     for step, sender, _, kind, body in opened_messages(run)[start:]:
-        if kind == Said.KIND and sender != DEALER:
+        if kind == ShareMessage.KIND and sender != DEALER:
             steps.setdefault(step, {})[sender] = said(body)
     found = []
     for step in sorted(steps):

@@ -5,7 +5,7 @@ import numpy as np
 from securecomp.core import field
 from securecomp.mpc.computation import Computation
 from securecomp.mpc.mac_checks import Commitment, Opening
-from securecomp.mpc.roles import Said, vector_body
+from securecomp.mpc.roles import ShareMessage, vector_body
 from securecomp.protocol import wire
 from securecomp.protocol.local_carrier import LocalCarrier
 
@@ -61,7 +61,7 @@ class Run:
 
 
 def bumped(body):
-    message, payload = wire.decode_body(body.data, Said)
+    message, payload = wire.decode_body(body.data, ShareMessage)
     values = wire.unpack(message.vector, payload, message.vector.length).copy()
     values[0] = field.add(values[0], ONE)
     return vector_body(values, field.BITS)
@@ -87,7 +87,7 @@ def lie_to_all(r, cheater, turn=0, errors=(1,)):
     r.driver._exchange = lying
 
 
-def lie(party, turn=0, to=None, kind=Said, change=bumped):
+def lie(party, turn=0, to=None, kind=ShareMessage, change=bumped):
     """A `say` whose message number `turn` of a kind is another, to all or to some."""
     say, said = party.say, []
 
@@ -241,7 +241,7 @@ OTHERS = [
     (replayed, "^ben: the message is of round"),
     (too_long, "^ben: the vector has 5 elements"),
     (something_behind, "^ben: its message has something behind"),
-    (nonsense, "^ben: Said: the body is cut off"),
+    (nonsense, "^ben: ShareMessage: the body is cut off"),
 ]
 AT_THE_OUTPUT = [
     output_opening,

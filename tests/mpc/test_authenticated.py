@@ -7,17 +7,12 @@ import pytest
 from deviations import NAMES, Run
 
 from securecomp.core import field
-from securecomp.errors import (
-    LocalProtocolError,
-    ParameterError,
-)
+from securecomp.errors import ParameterError
 from securecomp.mpc import functions, mac_dealer, selection
 from securecomp.mpc.computation import Computation
 from securecomp.mpc.correlated_randomness import Correlations
-from securecomp.mpc.mac_checks import CheckingParty, Commitment, inner
-from securecomp.protocol import wire
+from securecomp.mpc.mac_checks import inner
 from securecomp.protocol.local_carrier import LocalCarrier
-from securecomp.protocol.role import State
 
 
 @pytest.fixture
@@ -209,32 +204,3 @@ def test_inner_products(random_residues):
     top = np.full(1 << 16, field.MODULUS - 1, np.uint64)
     assert int(inner(top, top)) == 1 << 16
     assert int(inner(top[:0], top[:0])) == 0
-
-
-def test_a_party_says_what_it_committed_to_once(run):
-    member = run(2).members[0]
-    with pytest.raises(LocalProtocolError, match="no commitment"):
-        member.opening({})
-    member.commit(bytes(32))
-    member.opening({"ben": Commitment(bytes(32))})
-    with pytest.raises(LocalProtocolError, match="no commitment"):
-        member.opening({"ben": Commitment(bytes(32))})
-
-
-@pytest.mark.parametrize("event", sorted({event for _, event in CheckingParty.TRANSITIONS}))
-def test_who_aborted_does_nothing(run, event):
-    member = run(2).members[0]
-    assert CheckingParty.TRANSITIONS[State.READY, event] == State.READY
-    member.abort()
-    calls = {
-        "say": lambda: member.say(["ben"], 1, wire.encode_body(Commitment(b"")), 5),
-        "hear": lambda: member.hear(b"", "ben", 1, Commitment),
-        "remember": lambda: member.remember(np.zeros(1, np.uint64), None),
-        "commit": lambda: member.commit(bytes(32)),
-        "opening": lambda: member.opening({}),
-        "settle": lambda: member.seeds({}, bytes(32)),
-    }
-    with pytest.raises(LocalProtocolError, match=r"not allowed when aborted"):
-        calls[event]()
-    with pytest.raises(LocalProtocolError, match="aborted; begin another"):
-        member.own(1, 1)

@@ -153,12 +153,13 @@ def test_an_owner_says_a_vector_of_another_length(run):
     check_aborted(r)
 
 
-def test_a_sigma_is_a_residue(run):
+@pytest.mark.parametrize("said", [bytes(9), b"", field.MODULUS.to_bytes(8, "big"), b"\xff" * 8])
+def test_a_sigma_is_a_residue(run, said):
     r = run(3)
     x = r.share("ada", [1, 2])
-    commit = r.members[1].commit
-    r.members[1].commit = lambda secret: commit(secret if len(secret) == 32 else bytes(9))
-    with pytest.raises(RemoteProtocolError, match=r"^ben: its part of the check is no residue"):
+    commit = r.members[1]._commit
+    r.members[1]._commit = lambda secret: commit(secret if len(secret) == 32 else said)
+    with pytest.raises(RemoteProtocolError, match=r"^ben: its part of the check is not a residue"):
         x.square().reveal()
     check_aborted(r)
 

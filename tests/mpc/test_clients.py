@@ -10,7 +10,7 @@ from replaying import Replay
 from securecomp.core import field
 from securecomp.errors import LocalProtocolError, ParameterError, ProtocolError, SecureCompError
 from securecomp.mpc import Computation, median, where
-from securecomp.mpc.roles import Said, Seed, vector_body
+from securecomp.mpc.roles import Seed, ShareMessage, vector_body
 from securecomp.protocol import wire
 
 PARTIES = ("a", "b", "c")
@@ -133,7 +133,7 @@ def test_a_client_that_tells_parties_different_things_is_found_out():
     say = client.say
 
     def lie(recipients, step, body, kind):
-        if kind != Said.KIND or len(recipients) < 2:
+        if kind != ShareMessage.KIND or len(recipients) < 2:
             return say(recipients, step, body, kind)
         other = vector_body(field.encode(np.array([1, 2, 4])), field.BITS)
         return say(recipients[:1], step, body, kind) + say(recipients[1:], step, other, kind)

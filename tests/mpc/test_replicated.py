@@ -14,8 +14,8 @@ from securecomp.errors import (
 from securecomp.mpc import selection
 from securecomp.mpc.computation import Computation
 from securecomp.mpc.dealer_parties import Lockstep
-from securecomp.mpc.engine import Additive
-from securecomp.mpc.replicated_engine import Replicated
+from securecomp.mpc.engine import AdditiveEngine
+from securecomp.mpc.replicated_engine import ReplicatedEngine
 from securecomp.mpc.roles import Seed
 from securecomp.mpc.three_party import ThreeParties
 from securecomp.protocol import wire
@@ -216,7 +216,7 @@ def test_a_product_of_shares_is_exact_at_the_ends_of_the_field():
 
 @pytest.mark.parametrize("operation", ["multiply", "square"])
 def test_a_product_is_one_element_a_party_and_one_round(carrier, ring, operation):
-    engine, n = Replicated(ring), 10_000
+    engine, n = ReplicatedEngine(ring), 10_000
     x = engine.input("a", np.ones(n, np.uint64))
     carrier.start()
     rounds = ring.rounds
@@ -229,7 +229,7 @@ def test_a_product_is_one_element_a_party_and_one_round(carrier, ring, operation
 
 
 def test_a_matrix_product_costs_its_result(carrier, ring):
-    engine = Replicated(ring)
+    engine = ReplicatedEngine(ring)
     x = engine.input("a", np.ones(20 * 500, np.uint64))
     carrier.start()
     engine.matmul(x, x, (20, 500, 20))
@@ -237,7 +237,7 @@ def test_a_matrix_product_costs_its_result(carrier, ring):
 
 
 def test_inputs_and_results_are_one_vector_each(carrier, ring):
-    engine, n = Replicated(ring), 10_000
+    engine, n = ReplicatedEngine(ring), 10_000
     carrier.start()
     x = engine.input("b", np.ones(n, np.uint64))
     assert set(carrier.transcript.sent) == {"b"}
@@ -252,7 +252,7 @@ def test_inputs_and_results_are_one_vector_each(carrier, ring):
 
 @pytest.mark.parametrize("operation", ["negative", "zero"])
 def test_a_comparison_is_eight_rounds_and_the_third_party_hears_nothing(carrier, ring, operation):
-    engine = Replicated(ring)
+    engine = ReplicatedEngine(ring)
     x = engine.input("a", np.ones(100, np.uint64))
     carrier.start()
     rounds = ring.rounds
@@ -267,7 +267,7 @@ def test_a_comparison_is_eight_rounds_and_the_third_party_hears_nothing(carrier,
 
 def test_the_dealer_may_have_another_name(carrier):
     run = Lockstep(("a", "b"), carrier, None, "c")
-    engine = Additive(run)
+    engine = AdditiveEngine(run)
     x = engine.input("a", field.public(V))
     assert signed(engine.reveal(engine.square(x), ["b"])).tolist() == (V**2).tolist()
     assert run.dealer.name == "c"

@@ -15,8 +15,8 @@ from securecomp.errors import (
     SecureCompError,
 )
 from securecomp.mpc.computation import Computation
-from securecomp.mpc.replicated_engine import Replicated
-from securecomp.mpc.roles import Said, Seed, Speaker, vector_body
+from securecomp.mpc.replicated_engine import ReplicatedEngine
+from securecomp.mpc.roles import Seed, ShareMessage, Speaker, vector_body
 from securecomp.mpc.three_party import ThreeParties
 from securecomp.protocol import wire
 from securecomp.protocol.local_carrier import LocalCarrier
@@ -47,7 +47,7 @@ def heard(monkeypatch):
 
     def tapped(self, data, sender, step, kind):
         message, payload = hear(self, data, sender, step, kind)
-        if kind is Said:
+        if kind is ShareMessage:
             bits, length = message.vector.bits, message.vector.length
             found.append(
                 (self.name, sender, bits, wire.unpack(message.vector, payload, length, bits))
@@ -97,7 +97,7 @@ def test_what_a_party_hears_in_a_product_fits_any_data(
     The two worlds have the viewer's own shares and streams in common. The share that it lacks is
     another one, and the stream that it has no key of moves by what that changes.
     """
-    engine, n = Replicated(ring), 16
+    engine, n = ReplicatedEngine(ring), 16
     streams = list(random_residues("streams", 3, n))
     unknown = (viewer + 2) % 3
 
@@ -155,7 +155,7 @@ def test_what_a_party_hears_is_uniform_and_says_nothing_of_the_data(
     bit = np.frombuffer(replay("data")(N), np.uint8) & 1
     top = (1 << 59) - 1
     data = field.public(np.where(bit, top, 0))
-    engine = Replicated(ring)
+    engine = ReplicatedEngine(ring)
     operation(engine, engine.input(owner, data))
     assert heard
     for name, sender, bits, vector in heard:
@@ -172,7 +172,7 @@ def test_what_a_party_hears_is_uniform_and_says_nothing_of_the_data(
 
 @pytest.mark.parametrize("values", [0, LIMIT, -LIMIT])
 def test_shares_of_constant_data_are_uniform(ring, values):
-    engine = Replicated(ring)
+    engine = ReplicatedEngine(ring)
     x = engine.input("b", field.public(np.full(N, values)))
     # What is 0 by construction is so for all data.
     constant = [not np.any(row) for pair in x for row in pair]
@@ -227,14 +227,16 @@ def test_a_party_may_be_called_dealer_where_there_is_none(carrier):
 def said(party, step, size=4):
     """What a party says to the one before it."""
     body = vector_body(np.arange(size, dtype=np.uint64), field.BITS)
-    return party.say([party.neighbour(-1)], step, body, Said.KIND)[0]
+    return party.say([party.neighbour(-1)], step, body, ShareMessage.KIND)[0]
 
 
 def test_a_message_of_another_session_is_refused(carrier, ring):
     other = ThreeParties(NAMES, carrier)
     with pytest.raises(RemoteProtocolError, match="another session"):
         ring.parties[0].said(said(other.parties[1], 5), "b", 5, 4)
-    circuit = ring.pair.parties[1].say(["a"], 5, vector_body(np.zeros(4, np.uint64), 61), Said.KIND)
+    circuit = ring.pair.parties[1].say(
+        ["a"], 5, vector_body(np.zeros(4, np.uint64), 61), ShareMessage.KIND
+    )
     with pytest.raises(RemoteProtocolError, match="another session"):
         ring.parties[0].said(circuit[0], "b", 5, 4)
 
@@ -267,7 +269,7 @@ def test_a_repeated_message_is_refused(replay, operation):
             return super().send(sender, recipient, data)
 
     carrier = Repeating(replay("repeated"))
-    engine = Replicated(ThreeParties(NAMES, carrier))
+    engine = ReplicatedEngine(ThreeParties(NAMES, carrier))
     x = engine.input("c", np.arange(5, dtype=np.uint64))
     x = engine.multiply(x, x)
     carrier.first = b""
@@ -296,7 +298,7 @@ def test_secrets_are_dropped_and_neither_copied_nor_shown(ring):
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="one-time secrets"):
             copied(party)
-    assert repr(party) == "Holder('a', ready)"
+    assert repr(party) == "ReplicatedParty('a', ready)"
     party.abort()
     assert party.state is State.ABORTED
     with pytest.raises(ParameterError, match="seed is not here"):

@@ -15,7 +15,7 @@ from securecomp.mpc import correlated_randomness
 from securecomp.mpc.computation import Computation
 from securecomp.mpc.correlated_randomness import Correlations
 from securecomp.mpc.dealer_parties import DEALER, Dealer
-from securecomp.mpc.roles import Said, Seed
+from securecomp.mpc.roles import Seed, ShareMessage
 from securecomp.mpc.selection import argmax, sort
 from securecomp.protocol import wire
 from securecomp.protocol.journal import FileJournal, MemoryJournal
@@ -219,7 +219,7 @@ def test_the_dealer_sends_a_seed_to_each_and_corrections_to_the_last(parties):
         assert kind == Seed.KIND
         assert len(wire.decode_body(body, Seed)[0].seed) == 32
         assert (len(got[name]) == 1) == (name != names[-1])
-    assert {kind for kind, _ in got[names[-1]][1:]} == {Said.KIND}
+    assert {kind for kind, _ in got[names[-1]][1:]} == {ShareMessage.KIND}
     seeds = [wire.decode_body(got[name][0][1], Seed)[0].seed for name in names]
     assert len(set(seeds)) == parties
     assert seeds == run.engine.run.dealer.seeds
@@ -279,7 +279,7 @@ def test_nothing_shows_a_secret():
     texts = [v.hex() for v in secrets] + [repr(v) for v in secrets]
     texts += [str(int(s[0])) for s in x.value] + ["987654321"]
     things = [run, x, run.engine, lockstep, dealer, *parties, *dealer._parts]
-    things += [Seed(secrets[0]), Said(wire.Vector(61, 1)), parties[0]._computing]
+    things += [Seed(secrets[0]), ShareMessage(wire.Vector(61, 1)), parties[0]._computing]
     for thing in things:
         for shown in (repr(thing), str(thing)):
             assert not any(text in shown for text in texts)

@@ -15,7 +15,7 @@ from securecomp.errors import (
 )
 from securecomp.mpc.computation import Computation
 from securecomp.mpc.dealer_parties import DEALER
-from securecomp.mpc.roles import Said, Seed, vector_body
+from securecomp.mpc.roles import Seed, ShareMessage, vector_body
 from securecomp.mpc.selection import where
 from securecomp.protocol import identity, wire
 
@@ -201,14 +201,14 @@ BAD_SHARES = {
     "the modulus": vector_body(residues(P, 1), 61),
     "words of 64 bits": vector_body(residues(1, 2), 64),
     "words of 60 bits": wire.encode_body(
-        Said(wire.Vector(60, 2)), 2, lambda a, b: residues(1, 2)[a:b], 60
+        ShareMessage(wire.Vector(60, 2)), 2, lambda a, b: residues(1, 2)[a:b], 60
     ),
-    "no payload": wire.encode_body(Said(wire.Vector(61, 2))),
+    "no payload": wire.encode_body(ShareMessage(wire.Vector(61, 2))),
     "a length that lies": wire.encode_body(
-        Said(wire.Vector(61, 2)), 3, lambda a, b: residues(1, 2, 3)[a:b], 61
+        ShareMessage(wire.Vector(61, 2)), 3, lambda a, b: residues(1, 2, 3)[a:b], 61
     ),
-    "a vast length": wire.encode_body(Said(wire.Vector(61, 2**60))),
-    "a negative length": wire.encode_body(Said(wire.Vector(61, -2))),
+    "a vast length": wire.encode_body(ShareMessage(wire.Vector(61, 2**60))),
+    "a negative length": wire.encode_body(ShareMessage(wire.Vector(61, -2))),
     "a seed": wire.encode_body(Seed(bytes(32))),
     "nothing": b"",
     "zeros": bytes(8),
@@ -255,7 +255,7 @@ def test_a_message_of_another_kind(step):
     def change(run, number, data):
         kind = wire.split_header(data)[0].kind
         body = wire.encode_body(Seed(bytes(32)))
-        return forged(run, number, data, body, Seed.KIND + Said.KIND - kind)
+        return forged(run, number, data, body, Seed.KIND + ShareMessage.KIND - kind)
 
     for error, sender, _ in refused(change, step):
         assert type(error) is RemoteProtocolError

@@ -17,7 +17,7 @@ from scipy import stats
 
 from securecomp.core import field
 from securecomp.mpc.dealer_parties import DEALER
-from securecomp.mpc.roles import Said, Seed, vector_body
+from securecomp.mpc.roles import Seed, ShareMessage, vector_body
 from securecomp.mpc.selection import maximum, sort, where
 from securecomp.protocol import wire
 
@@ -142,8 +142,9 @@ def test_one_partys_share_of_what_is_opened_is_uniform_too():
         run = computation(2, f"shares {i}")
         x = run.share("north", np.zeros(N), bound=1)
         (x * x).reveal()
-        numbers += [v for _, sender, _, kind, body in opened_messages(run)
-                    if kind == Said.KIND and sender == "north" for v in said(body)[0]]  # fmt: skip
+        for _, sender, _, kind, body in opened_messages(run):
+            if kind == ShareMessage.KIND and sender == "north":
+                numbers += said(body)[0]
     assert stats.kstest(np.array(numbers) / P, "uniform").pvalue > UNLIKELY
 
 
@@ -202,12 +203,12 @@ def test_messages_have_the_protocols_bytes_and_no_more():
             assert not len(payload)
             assert wire.encode_body(message).tobytes() == body
         else:
-            assert kind == Said.KIND
+            assert kind == ShareMessage.KIND
             numbers, bits = said(body)
             assert vector_body(np.array(numbers, np.uint64), bits).tobytes() == body
         seen.add((sender, kind))
-    assert seen == {("north", Seed.KIND), ("south", Seed.KIND), (DEALER, Seed.KIND),
-                    (DEALER, Said.KIND), *((n, Said.KIND) for n in NAMES[:3])}  # fmt: skip
+    seeding, speaking = ("north", "south", DEALER), (DEALER, *NAMES[:3])
+    assert seen == {(n, Seed.KIND) for n in seeding} | {(n, ShareMessage.KIND) for n in speaking}
 
 
 @pytest.mark.parametrize("parties", [2, 3, 5])
@@ -222,7 +223,7 @@ def test_revealing_tells_those_that_it_names(parties, to):
     told = [(s, r) for s, r, _ in carrier(run).record[before:]]
     assert sorted(told) == sorted((s, r) for s in names for r in wanted if r != s)
     for _, sender, _, kind, body in opened_messages(run)[before:]:
-        assert kind == Said.KIND
+        assert kind == ShareMessage.KIND
         assert said(body) == (x.value[names.index(sender)].tolist(), field.BITS)
 
 

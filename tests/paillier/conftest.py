@@ -2,7 +2,7 @@
 
 import pytest
 
-from securecomp.paillier import PrivateKey, threshold
+from securecomp.paillier import PrivateKey, threshold_key
 
 
 @pytest.fixture(scope="session")
@@ -31,4 +31,4 @@ def real(replay):
 @pytest.fixture(scope="session")
 def dealt(replay):
     """A threshold key, 3 of 5, and the shares."""
-    return threshold.deal(5, 3, 256, insecure_for_tests=True, entropy=replay("a dealer"))
+    return threshold_key.deal(5, 3, 256, insecure_for_tests=True, entropy=replay("a dealer"))

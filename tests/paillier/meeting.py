@@ -5,12 +5,13 @@ from functools import cache
 
 from sharing.cast import flipped, stream
 
-from securecomp.paillier import Aggregator, Contributor, KeyHolder, Receiver, encrypt, roles
+from securecomp.paillier import Aggregator, Contributor, KeyHolder, Receiver, encrypt, sum_session
 from securecomp.paillier.encoding import join_ciphertexts
-from securecomp.paillier.roles import DecryptedTotal, EncryptedTotal, Upload
+from securecomp.paillier.sum_session import DecryptedTotal, EncryptedTotal, Upload
 from securecomp.protocol import identity as identities
 from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
+from securecomp.protocol.journal import MemoryJournal
 from securecomp.protocol.session import Layout, Session
 
 __all__ = ["Meeting", "flipped", "stream"]
@@ -47,7 +48,7 @@ class Meeting:
         self.receivers = tuple(receivers)
         self.entropy = stream(seed)
         self.layout = Layout(length, bound)
-        self.terms = roles.terms(len(self.names), minimum=minimum, blind=blind)
+        self.terms = sum_session.terms(len(self.names), minimum=minimum, blind=blind)
         self.session = self.agree()
         self.values = {
             name: [(-1) ** (i + k) * (bound - i % (bound + 1)) for i in range(length)]
@@ -67,14 +68,14 @@ class Meeting:
             "minimum_servers": 2,
             "terms": self.terms,
             "entropy": self.entropy,
-            "protocol": roles.protocol_name(self.public),
+            "protocol": sum_session.protocol_name(self.public),
         }
         facts |= changes
         return Session.create(facts.pop("protocol"), **facts)
 
     def contributor(self, name, session=None, key=None, **options):
         key = key or self.public
-        options = {"entropy": self.entropy} | options
+        options = {"entropy": self.entropy, "journal": MemoryJournal()} | options
         return Contributor(session or self.session, name, identity(name), key, **options)
 
     def aggregator(self, session=None, key=None, name=ADDER, key_holder=HOLDER, **options):
@@ -83,9 +84,16 @@ class Meeting:
         session = session or self.session
         return Aggregator(session, name, identity(name), key, key_holder=key_holder, **options)
 
-    def holder(self, session=None, key=None, name=HOLDER):
+    def holder(self, session=None, key=None, name=HOLDER, journal=None):
         key = key or self.private
-        return KeyHolder(session or self.session, name, identity(name), key, entropy=self.entropy)
+        return KeyHolder(
+            session or self.session,
+            name,
+            identity(name),
+            key,
+            journal=journal,
+            entropy=self.entropy,
+        )
 
     def receiver(self, name="registry", session=None):
         return Receiver(session or self.session, name, identity(name), entropy=self.entropy)

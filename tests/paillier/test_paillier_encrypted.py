@@ -408,12 +408,17 @@ class TestArithmetic:
             with pytest.raises(ParameterError, match=reason):
                 dot([a, b], [1, 1])
 
-    @pytest.mark.parametrize("other", [5, None, [1], np.array([1]), 1.5])
-    def test_plain_numbers_are_no_vectors(self, enc, other):
-        with pytest.raises(TypeError):
-            enc([1]) + other
-        with pytest.raises(TypeError):
-            operator.add(other, enc([1]))
+    def test_plain_numbers_are_refused_by_their_type(self, enc):
+        for other in (5, None, [1], np.array([1]), 1.5, 0.0, np.float64(0), "x"):
+            reason = f"^an encrypted vector and {type(other).__name__} do not add up; encrypt"
+            for operation in (operator.add, operator.sub):
+                for operands in ((enc([1]), other), (other, enc([1]))):
+                    with pytest.raises(ParameterError, match=reason):
+                        operation(*operands)
+        with pytest.raises(ParameterError, match="a factor is an integer, not ndarray"):
+            np.array([1, 2]) * enc([1, 2])
+        with pytest.raises(TypeError, match="EncryptedVector"):
+            np.add([1], enc([1]))
 
     def test_the_sum_that_python_has(self, private, enc):
         assert decrypt(private, sum([enc(self.A), enc(self.B)])).tolist() == [

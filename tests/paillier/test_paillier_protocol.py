@@ -16,7 +16,7 @@ from securecomp.errors import (
     RemoteProtocolError,
     ThresholdError,
 )
-from securecomp.paillier import roles
+from securecomp.paillier import sum_roles, sum_session
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.secure_sum import secure_sum
@@ -75,7 +75,7 @@ class TestRuns:
     def test_who_takes_part(self, paillier):
         network = Network()
         session = paillier.session(network, LAYOUT, ("north", "south"))
-        assert session.protocol == roles.protocol_name(paillier.key(network).public)
+        assert session.protocol == sum_session.protocol_name(paillier.key(network).public)
         assert session.contributors == session.receivers == ("north", "south")
         assert session.servers == ("aggregator", "key holder")
         assert session.limit == paillier.limit == 2**62 - 1
@@ -191,7 +191,7 @@ class TestRuns:
             network = Network()
             opened = []
 
-            original = roles.read_vector
+            original = sum_roles.read_vector
             private = paillier.key(network)
 
             def spy(*args, original=original, private=private, opened=opened):
@@ -200,7 +200,7 @@ class TestRuns:
                 return vector
 
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(roles, "read_vector", spy)
+                patch.setattr(sum_roles, "read_vector", spy)
                 paillier.run(network, LAYOUT, readers())
             n = int(paillier.key(network).public.n)
             slot = 7 + 1 + 2 + 1

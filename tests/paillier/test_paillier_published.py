@@ -15,9 +15,10 @@ from securecomp.paillier import (
     encoding,
     encrypt,
     paillier_files,
-    threshold,
+    partial_decryption,
 )
-from securecomp.paillier.threshold import KeyShare, PartialDecryption, ThresholdKey
+from securecomp.paillier.partial_decryption import PartialDecryption
+from securecomp.paillier.threshold_key import KeyShare, ThresholdKey
 
 FILE = Path(__file__).parents[1] / "vectors" / "paillier.json"
 PUBLISHED = json.loads(FILE.read_text(encoding="utf-8"))
@@ -125,14 +126,17 @@ def test_what_holders_send(quorum):
     key, shares, vector = quorum
     assert isinstance(key, ThresholdKey)
     for share, partial, nonce in zip(shares, sent(), PUBLISHED["threshold"]["nonces"], strict=True):
-        assert threshold.partial_decrypt(share, vector, entropy=Fed([number(nonce)])) == partial
-        threshold.verify_partial(key, vector, partial)
+        assert (
+            partial_decryption.partial_decrypt(share, vector, entropy=Fed([number(nonce)]))
+            == partial
+        )
+        partial_decryption.verify_partial(key, vector, partial)
 
 
 @pytest.mark.parametrize("pair", [(0, 1), (1, 0), (0, 2), (2, 1)])
 def test_what_two_of_three_decrypt(quorum, pair):
     key, _, vector = quorum
-    got = threshold.combine(key, vector, [sent()[i] for i in pair])
+    got = partial_decryption.combine(key, vector, [sent()[i] for i in pair])
     assert got.tolist() == PUBLISHED["threshold"]["values"]
 
 
@@ -144,4 +148,4 @@ def test_a_changed_proof_is_refused(quorum, field):
     last = parts[field][0][-1] ^ 1
     parts[field] = [parts[field][0][:-1] + bytes([last])]
     with pytest.raises(AuthenticationError, match=r"^holder 2: its partial decryption does not"):
-        threshold.combine(key, vector, [sent()[0], PartialDecryption(2, *parts)])
+        partial_decryption.combine(key, vector, [sent()[0], PartialDecryption(2, *parts)])

@@ -4,7 +4,9 @@ import copy
 import hashlib
 import math
 import pickle
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import numpy as np
@@ -30,9 +32,10 @@ from securecomp.paillier import (
     PrivateKey,
     PublicKey,
     Receiver,
-    roles,
+    sum_session,
 )
-from securecomp.paillier.roles import DecryptedTotal, EncryptedTotal, Upload
+from securecomp.paillier.sum_session import DecryptedTotal, EncryptedTotal, Upload
+from securecomp.protocol.journal import FileJournal, MemoryJournal
 from securecomp.protocol.role import State
 from securecomp.protocol.session import Layout
 
@@ -147,7 +150,7 @@ class TestAgreement:
         ],
     )
     def test_terms(self, count, options, want):
-        assert roles.terms(count, **options) == want
+        assert sum_session.terms(count, **options) == want
 
     @pytest.mark.parametrize(("count", "minimum"), [(5, 1), (5, 0), (5, 6), (1, None), (5, -1)])
     def test_terms_that_cannot_be(self, count, minimum):
@@ -155,12 +158,12 @@ class TestAgreement:
         with pytest.raises(
             ParameterError, match=f"^the minimum must be from 2 to {count}, not {shown}$"
         ):
-            roles.terms(count, minimum=minimum)
+            sum_session.terms(count, minimum=minimum)
 
     def test_blind_sums_need_everybody(self):
         reason = r"^a blind sum needs every contributor; leave out minimum$"
         with pytest.raises(ParameterError, match=reason):
-            roles.terms(5, minimum=4, blind=True)
+            sum_session.terms(5, minimum=4, blind=True)
 
     def everybody(self, meeting, session, key=None):
         """Make each role in a session."""
@@ -861,15 +864,59 @@ class TestBlind:
         centred = [v - n if 2 * v > n else v for v in seen]
         assert textbook.unpack(centred, plan.slot, plan.slots, 30) == meeting.values["east"]
 
-    def test_why_a_contributor_must_not_start_again_in_a_session(self, blind):
-        """Masks come from keys and agreement alone: two uploads of one session, say before and
-        after a correction, show their difference to an aggregator and key holder who collude."""
-        n = int(blind.public.n)
-        first, second = (
-            blind.opened(blind.contributor("north").contribute([value] + [0] * 39))
-            for value in (5, 12)
-        )
-        assert [(b - a) % n for a, b in zip(first, second, strict=True)] == [7, 0]
+    def test_a_contributor_does_not_start_again_in_a_session(self, blind, tmp_path):
+        """Masks come from keys and agreement alone: two uploads of one session would show their
+        difference to an aggregator and key holder who collude."""
+        for journal in (MemoryJournal(), FileJournal(tmp_path)):
+            first = blind.contributor("north", journal=journal).contribute([5] + [0] * 39)
+            for values in ([5] + [0] * 39, [12] + [0] * 39):
+                again = blind.contributor("north", journal=journal)
+                with pytest.raises(LocalProtocolError, match="was done before"):
+                    again.contribute(values)
+            # Another party may share the journal, and another session has other masks.
+            blind.contributor("south", journal=journal).contribute([1] * 40)
+            blind.contributor("north", blind.agree(), journal=journal).contribute([5] * 40)
+            # Such is what it would show: without the mark the masks are the same.
+            second = blind.contributor("north").contribute([12] + [0] * 39)
+            n = int(blind.public.n)
+            pairs = zip(blind.opened(first), blind.opened(second), strict=True)
+            assert [(b - a) % n for a, b in pairs] == [7, 0]
+
+    def test_one_contribution_of_two_threads(self, blind):
+        """Two roles of one party begin at once, with one journal: one of them is refused."""
+        journal, start = MemoryJournal(), threading.Barrier(2)
+
+        def contribute(value):
+            role = blind.contributor("north", journal=journal)
+            start.wait()
+            try:
+                return role.contribute([value] * 40)
+            except LocalProtocolError:
+                return None
+
+        with ThreadPoolExecutor(2) as pool:
+            sent = list(pool.map(contribute, (1, 2)))
+        assert sum(data is not None for data in sent) == 1
+
+    def test_a_journal_is_needed(self, blind):
+        with pytest.raises(ParameterError, match="give journal="):
+            blind.contributor("north", journal=None)
+
+    def test_a_vector_that_is_refused_uses_nothing_up(self, blind):
+        journal = MemoryJournal()
+        for bad, error in (([1001] * 40, RangeError), ([1] * 39, ParameterError)):
+            with pytest.raises(error):
+                blind.contributor("north", journal=journal).contribute(bad)
+        blind.contributor("north", journal=journal).contribute([1] * 40)
+
+
+def test_a_key_holder_decrypts_one_total_also_after_a_restart(few, tmp_path):
+    first, second = few.aggregate(NAMES), few.aggregate(NAMES[1:])
+    for journal in (MemoryJournal(), FileJournal(tmp_path)):
+        few.holder(journal=journal).decrypt(first)
+        for data in (first, second):
+            with pytest.raises(LocalProtocolError, match="was done before"):
+                few.holder(journal=journal).decrypt(data)
 
 
 def test_receivers_and_servers_learn_no_more(meeting):
@@ -886,11 +933,11 @@ def test_receivers_and_servers_learn_no_more(meeting):
 
 
 def test_the_name_of_the_protocol_is_the_keys(meeting, stranger):
-    name = roles.protocol_name(meeting.public)
+    name = sum_session.protocol_name(meeting.public)
     assert name == f"paillier/sum/1 key {meeting.public.id.hex()}"
-    assert roles.protocol_name(stranger.public) != name
+    assert sum_session.protocol_name(stranger.public) != name
     bare = PublicKey(meeting.public.n, insecure_for_tests=True)
-    assert roles.protocol_name(bare) != name
+    assert sum_session.protocol_name(bare) != name
 
 
 def test_replayed_randomness_replays_everything(private):

@@ -22,8 +22,9 @@ from securecomp.errors import (
     SecureCompError,
     ThresholdError,
 )
-from securecomp.paillier import EncryptedVector, encrypt, threshold
-from securecomp.paillier.threshold import KeyShare, PartialDecryption, combine, partial_decrypt
+from securecomp.paillier import EncryptedVector, encrypt, partial_decryption, threshold_key
+from securecomp.paillier.partial_decryption import PartialDecryption, combine, partial_decrypt
+from securecomp.paillier.threshold_key import KeyShare
 
 TESTS = {"insecure_for_tests": True}
 VALUES = [(-1) ** i * (1000 - i) for i in range(20)]  # two ciphertexts
@@ -50,7 +51,53 @@ def changed(partial, **fields):
     return msgspec.structs.replace(partial, **fields)
 
 
+def interpolated(points, n):
+    """The coefficients modulo n, the constant first, of the polynomial through the points."""
+    found = [0] * len(points)
+    for i, y in points:
+        basis, scale = [1], 1
+        for j, _ in points:
+            if j != i:
+                basis = [(a - j * b) % n for a, b in zip([0, *basis], [*basis, 0], strict=True)]
+                scale = scale * (i - j) % n
+        weight = y * int(gmpy2.invert(scale, n))
+        found = [(c + weight * b) % n for c, b in zip(found, basis, strict=True)]
+    return found
+
+
 class TestDealing:
+    def test_holders_below_the_threshold_cannot_tell_the_exponent(self, replay):
+        """d is 1 modulo n, so t - 1 shares give the polynomial modulo n.
+
+        If its coefficients were below n, that would be all of it, and so d. They are not.
+        """
+        for holders, least in ((2, 2), (3, 3), (5, 3)):
+            key, shares = threshold_key.deal(holders, least, 256, **TESTS, entropy=replay("small"))
+            n = int(key.public.n)
+            message = 12345
+            ciphertext = encrypt(key.public, [message], bound=message).ciphertexts[0]
+            for some in itertools.combinations(shares, least - 1):
+                points = [(0, 1), *((share.index, int(share._secret)) for share in some)]
+                found = interpolated(points, n)
+                # A share less the rest of the polynomial is the exponent, if they are below n.
+                index, value = points[1]
+                guess = value - sum(c * index**k for k, c in enumerate(found) if k)
+                opened = gmpy2.powmod(ciphertext, 2 * guess, n * n)
+                assert opened != (1 + 2 * message * n) % (n * n), (holders, least)
+
+    def test_small_coefficients_would_give_the_exponent_away(self, monkeypatch, replay):
+        """The attack above is one: it decrypts if the polynomial has coefficients of 64 bits."""
+        original = threshold_key.random_below
+        monkeypatch.setattr(
+            threshold_key, "random_below", lambda n, entropy: original(n, entropy) % 2**64
+        )
+        key, shares = threshold_key.deal(3, 2, 256, **TESTS, entropy=replay("small"))
+        n = int(key.public.n)
+        ciphertext = encrypt(key.public, [5], bound=5, exponent="full").ciphertexts[0]
+        value = int(shares[1]._secret)
+        slope = interpolated([(0, 1), (2, value)], n)[1]
+        assert gmpy2.powmod(ciphertext, 2 * (value - 2 * slope), n * n) == 1 + 2 * 5 * n
+
     def test_what_is_dealt(self, dealt):
         key, shares = dealt
         assert (key.holders, key.threshold, key.delta) == (5, 3, 120)
@@ -144,13 +191,13 @@ class TestDealing:
         assert combine(key, vector, parts).tolist() == [0]
 
     def test_all_randomness_is_the_parameters(self, dealt, replay):
-        key, shares = threshold.deal(5, 3, 256, **TESTS, entropy=replay("a dealer"))
+        key, shares = threshold_key.deal(5, 3, 256, **TESTS, entropy=replay("a dealer"))
         assert key == dealt[0]
         assert [s.to_json() for s in shares] == [s.to_json() for s in dealt[1]]
 
     def test_progress(self, replay):
         seen = []
-        threshold.deal(2, 2, 128, **TESTS, progress=seen.append, entropy=replay("progress"))
+        threshold_key.deal(2, 2, 128, **TESTS, progress=seen.append, entropy=replay("progress"))
         assert seen == list(range(1, len(seen) + 1))
         assert len(seen) > 2
 
@@ -163,23 +210,23 @@ class TestDealing:
             f"{least} of {holders}$"
         )
         with pytest.raises(ParameterError, match=reason):
-            threshold.deal(holders, least, 256, **TESTS, entropy=None)
+            threshold_key.deal(holders, least, 256, **TESTS, entropy=None)
 
     @pytest.mark.parametrize("bits", [255, 62, 2049])
     def test_lengths_that_cannot_be(self, bits):
         with pytest.raises(
             ParameterError, match=f"^a key has an even number of bits .* not {bits}"
         ):
-            threshold.deal(3, 2, bits, **TESTS, entropy=None)
+            threshold_key.deal(3, 2, bits, **TESTS, entropy=None)
 
     def test_a_short_key(self):
         with pytest.raises(ParameterError, match=r"^a key of 2046 bits is not safe"):
-            threshold.deal(3, 2, 2046, entropy=None)
+            threshold_key.deal(3, 2, 2046, entropy=None)
 
     @pytest.mark.parametrize("bits", [32, 33, 64, 100])
     def test_safe_primes(self, replay, bits):
         tried = []
-        prime = threshold.safe_prime(bits, replay(bits), lambda: tried.append(1))
+        prime = threshold_key.safe_prime(bits, replay(bits), lambda: tried.append(1))
         assert prime.bit_length() == bits
         assert prime >> (bits - 2) == 3
         assert gmpy2.is_prime(prime, 40)
@@ -209,7 +256,7 @@ class TestDecryption:
     @pytest.mark.parametrize(("holders", "least"), [(2, 2), (3, 2), (3, 3), (7, 4), (40, 2)])
     def test_other_numbers_of_holders(self, replay, holders, least):
         entropy = replay((holders, least))
-        key, shares = threshold.deal(holders, least, 128, **TESTS, entropy=entropy)
+        key, shares = threshold_key.deal(holders, least, 128, **TESTS, entropy=entropy)
         vector = encrypt(key.public, [5, -7], bound=10, additions=4) * -3
         parts = [partial_decrypt(share, vector) for share in shares[-least:]]
         assert combine(key, vector, parts).tolist() == [-15, 21]
@@ -290,6 +337,20 @@ class TestDecryption:
         with pytest.raises(RangeError, match="does not fit its slots"):
             combine(key, forged, parts)
 
+    def test_a_value_beyond_the_bound_is_refused_as_by_one_holder(self, dealt, replay):
+        """The slots have room for 4095, and two vectors up to 1000 add up to 2000."""
+        key, shares = dealt
+        n, n2 = key.public.n, key.public.n2
+        for extra, fits in ((2000, True), (-2000, True), (2001, False), (-2001, False)):
+            sum_ = 2 * encrypt(key.public, [0] * 3, bound=1000, additions=2, entropy=replay("sum"))
+            sum_.ciphertexts[0] = sum_.ciphertexts[0] * (1 + extra * n) % n2
+            parts = [partial_decrypt(share, sum_) for share in shares[:3]]
+            if fits:
+                assert combine(key, sum_, parts).tolist() == [extra, 0, 0]
+            else:
+                with pytest.raises(RangeError, match="2 vectors up to 1000"):
+                    combine(key, sum_, parts)
+
     def test_nonces_hide_the_share(self, dealt, vector):
         """Response minus nonce is what it takes to know the share: the nonce has 128 bits more
         than the challenge times the largest share, and none is used twice."""
@@ -334,14 +395,14 @@ class TestProofs:
 
     def test_what_a_holder_sends_is_checked_alone(self, dealt, vector, partials):
         for partial in partials:
-            values = threshold.verify_partial(dealt[0], vector, partial)
+            values = partial_decryption.verify_partial(dealt[0], vector, partial)
             assert [int(v).to_bytes(64) for v in values] == partial.values
 
     def refused(self, dealt, vector, partials, partial, error=AuthenticationError):
         """Refused alone and among others, wherever it is; and the holder is named."""
         reason = f"^holder {partial.index}: "
         with pytest.raises(error, match=reason):
-            threshold.verify_partial(dealt[0], vector, partial)
+            partial_decryption.verify_partial(dealt[0], vector, partial)
         others = [p for p in partials if p.index != partial.index]
         for given_ in ([partial, *others[:2]], [*others[:2], partial]):
             with pytest.raises(error, match=reason):

@@ -12,7 +12,7 @@ import pytest
 from securecomp.core import bits, field
 from securecomp.mpc import correlated_randomness
 from securecomp.mpc.dealer_parties import Lockstep
-from securecomp.mpc.engine import Additive
+from securecomp.mpc.engine import AdditiveEngine
 from securecomp.protocol.local_carrier import LocalCarrier
 
 P = field.MODULUS
@@ -152,7 +152,7 @@ def test_the_view_is_the_same_for_other_data(operation, size, viewer, random_res
     ]
     own = [random_residues(f"{operation} {name}", size) for name in "xy"]
     run = Worlds(viewer)
-    engine = Additive(run)
+    engine = AdditiveEngine(run)
     mine = []
     for world, values in enumerate(data):
         shared = []

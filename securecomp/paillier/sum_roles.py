@@ -1,15 +1,20 @@
 """The encrypted aggregator: contributors encrypt, it adds, the key holder decrypts the total.
 
-What each party learns, all following the protocol:
+What each party learns, if all follow the protocol:
 - the aggregator: sizes, and who contributed. It cannot decrypt.
 - the key holder: the total (from an aggregate of at least the agreed number of contributors).
 - a receiver: the total.
-- the aggregator and the key holder together: every contributor's vector; with blind=True, only the
-  total, because contributors hide their plaintexts under pairwise masks modulo n that cancel in the
-  sum, unless all contributors but two collude too. Blind sums need every contributor.
-The aggregator could hand the key holder another aggregate than the agreed one: the sum of fewer
-vectors, say. Uploads are signed, so that a dispute can be settled from what was uploaded; nothing
-stops it at the time.
+- the aggregator and the key holder together: every contributor's vector. With blind=True they learn
+  only the total, unless all contributors but two collude too: contributors hide their plaintexts
+  under pairwise masks modulo n that cancel in the sum. Blind sums need every contributor.
+
+The masks follow from long-term keys and the session alone. A second contribution under the same
+masks would show the difference of the two. A contributor to a blind sum therefore marks its
+journal before a masked vector leaves; on disk, the mark also stops a restarted contributor.
+
+The aggregator could hand the key holder another aggregate than the agreed one, for example the sum
+of fewer vectors. Uploads are signed, so that a dispute can be settled from what was uploaded;
+nothing stops it at the time.
 
 Assumptions: decisional composite residuosity; for short exponents that h_s^r looks like a random
 n-th residue (Damgård, Jurik, Nielsen 2010); X25519, HKDF and AES-256 for masks; Ed25519.
@@ -28,8 +33,6 @@ from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.errors import (
-    DecodeError,
-    KeyMismatchError,
     LocalProtocolError,
     ParameterError,
     RangeError,
@@ -37,100 +40,31 @@ from securecomp.errors import (
     ThresholdError,
 )
 from securecomp.paillier import vectors
-from securecomp.paillier.encoding import join_ciphertexts, split_ciphertexts
+from securecomp.paillier.encoding import join_ciphertexts
 from securecomp.paillier.keys import PrivateKey, PublicKey
-from securecomp.paillier.packing import Packing
-from securecomp.paillier.vectors import EncryptedVector, Exponent
+from securecomp.paillier.randomisers import Exponent
+from securecomp.paillier.sum_session import (
+    BEYOND,
+    DecryptedTotal,
+    EncryptedTotal,
+    SumRole,
+    Upload,
+    check_listed,
+    check_session,
+    check_total,
+    read_vector,
+)
+from securecomp.paillier.threshold_key import ThresholdKey
+from securecomp.paillier.vectors import EncryptedVector
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
+from securecomp.protocol.journal import Journal, MemoryJournal
 from securecomp.protocol.role import SessionRole, State
 from securecomp.protocol.session import Session
 
 
-def protocol_name(key: PublicKey) -> str:
-    """Return a session's protocol: the key is part of what is agreed."""
-    return f"paillier/sum/1 key {key.id.hex()}"
-
-
-def terms(contributors: int, *, minimum: int | None = None, blind: bool = False) -> dict[str, int]:
-    """Return a session's parameters.
-
-    Args:
-        contributors: How many there are.
-        minimum: Fewest whose total the key holder decrypts; by default all.
-        blind: Whether contributors mask their plaintexts among themselves (needs all of them).
-
-    Raises:
-        ParameterError: A minimum below 2, above the contributors, or below them for a blind sum.
-    """
-    least = contributors if minimum is None else minimum
-    if not 2 <= least <= contributors:
-        raise ParameterError(f"the minimum must be from 2 to {contributors}, not {least}")
-    if blind and least < contributors:
-        raise ParameterError("a blind sum needs every contributor; leave out minimum")
-    return {"minimum": least, "blind": int(blind)}
-
-
-def check_session(session: Session, name: str) -> None:
-    """Refuse a session that does not protect its contributors, whoever proposed it.
-
-    Raises:
-        ParameterError: Other parameters or servers than this protocol's.
-    """
-    if set(session.terms) != {"minimum", "blind"} or session.terms["blind"] not in (0, 1):
-        raise ParameterError(f"{name}: the session's parameters are not this protocol's")
-    if len(session.servers) != 2:
-        raise ParameterError("the session needs an aggregator and one key holder")
-    blind = bool(session.terms["blind"])
-    terms(len(session.contributors), minimum=session.terms["minimum"], blind=blind)
-
-
-class Upload(wire.Message, frozen=True):
-    """Contributor to aggregator: its encrypted vector, signed."""
-
-    KIND: ClassVar[int] = 32
-    ciphertexts: bytes
-    signature: bytes
-
-
-class EncryptedTotal(wire.Message, frozen=True):
-    """Aggregator to key holder: the encrypted total, and whose vectors are in it."""
-
-    KIND: ClassVar[int] = 33
-    contributors: list[int]
-    ciphertexts: bytes
-
-
-class DecryptedTotal(wire.Message, frozen=True):
-    """Key holder to receiver: the total, 8 bytes a value."""
-
-    KIND: ClassVar[int] = 34
-    contributors: list[int]
-    values: bytes
-
-
-class _PaillierRole(SessionRole):
-    def _layout(self, key: PublicKey) -> Packing:
-        if self._session.protocol != protocol_name(key):
-            raise KeyMismatchError(f"{self.name}: the session was agreed for another key")
-        check_session(self._session, self.name)
-        layout = self._session.layout
-        return Packing.plan(key, layout.bound, len(self._session.contributors))
-
-    _packing: Packing
-
-    def _largest(self) -> int:
-        # A ciphertext is twice as long as its plaintext, which its slots nearly fill.
-        plaintext = self._packing.slot * (self._packing.slots + 1) // 8 + 64
-        count = self._packing.ciphertexts(self._session.layout.length)
-        return self._session.largest_message + 2 * plaintext * count
-
-    def _send(self, message: wire.Message, recipient: str) -> wire.Buffer:
-        return self._seal(message.KIND, wire.encode_body(message), recipient)
-
-
-class Contributor(_PaillierRole):
+class Contributor(SumRole):
     """Encrypts one vector."""
 
     TRANSITIONS: ClassVar = {(State.READY, "contribute"): State.DONE}
@@ -140,17 +74,43 @@ class Contributor(_PaillierRole):
         session: Session,
         name: str,
         identity: Identity,
-        key: PublicKey,
+        key: PublicKey | ThresholdKey,
         *,
         exponent: Exponent = "half",
         executor: Executor | None = None,
+        journal: Journal | None = None,
         entropy: Entropy = entropy_.system,
     ) -> None:
+        """Join a session.
+
+        Args:
+            session: The session.
+            name: This contributor.
+            identity: Its long-term key.
+            key: The key that the session was agreed for.
+            exponent: See `randomisers.randomisers`.
+            executor: Where to spread the encryption.
+            journal: For a blind sum: where the one contribution is marked. It is on disk if the
+                contributor may restart, and shared by all threads that could contribute.
+            entropy: Source of randomness.
+
+        Raises:
+            ParameterError: The session does not protect its contributors, or is blind and there is
+                no journal.
+            KeyMismatchError: The session is for another key.
+        """
         super().__init__(session, name, identity, session.contributors, State.READY, entropy)
-        self._key = key
+        self._key = key.public
         self._packing = self._layout(key)
         self._exponent: Exponent = exponent
         self._executor = executor
+        self._blind = bool(session.terms["blind"])
+        if self._blind and journal is None:
+            raise ParameterError(
+                f"{name}: a blind sum's masks are used once; give journal=, a FileJournal if this "
+                "party may restart"
+            )
+        self._journal = journal or MemoryJournal()
 
     def contribute(self, values: npt.ArrayLike) -> wire.Buffer:
         """Encrypt, sign and seal a vector for the aggregator.
@@ -160,6 +120,8 @@ class Contributor(_PaillierRole):
 
         Raises:
             ParameterError, RangeError: Not the agreed vector. Nothing was sent.
+            LocalProtocolError: A vector was sent before, by this object or, in a blind sum, by
+                another one with this journal.
         """
         following = self._next("contribute")
         layout = self._session.layout
@@ -181,7 +143,8 @@ class Contributor(_PaillierRole):
         except RangeError as error:
             raise RangeError(f"{self.name}: {error}") from None
         ciphertexts = encrypted.ciphertexts
-        if self._session.terms["blind"]:
+        if self._blind:
+            self._journal.spend(f"paillier blind vector {self._agreement.hex()} as {self.name}")
             n, n2 = self._key.n, self._key.n2
             masks = self._masks(len(ciphertexts))
             ciphertexts = [c * (1 + m * n) % n2 for c, m in zip(ciphertexts, masks, strict=True)]
@@ -211,8 +174,8 @@ class Contributor(_PaillierRole):
         return masks
 
 
-class Aggregator(_PaillierRole):
-    """Adds ciphertexts that it cannot open."""
+class Collector(SumRole):
+    """Adds contributors' ciphertexts, which it cannot open."""
 
     TRANSITIONS: ClassVar = {
         (State.COLLECTING, "receive"): State.COLLECTING,
@@ -224,18 +187,14 @@ class Aggregator(_PaillierRole):
         session: Session,
         name: str,
         identity: Identity,
-        key: PublicKey,
+        key: PublicKey | ThresholdKey,
         *,
-        key_holder: str,
         exponent: Exponent = "half",
         entropy: Entropy = entropy_.system,
     ) -> None:
         super().__init__(session, name, identity, session.servers[:1], State.COLLECTING, entropy)
-        if key_holder not in session.servers[1:]:
-            raise ParameterError(f"{key_holder!r} is not a key holder of this session")
-        self._key = key
+        self._key = key.public
         self._packing = self._layout(key)
-        self._key_holder = key_holder
         self._exponent: Exponent = exponent
         self._total: EncryptedVector | None = None
         self._there: list[str] = []
@@ -263,13 +222,47 @@ class Aggregator(_PaillierRole):
             sender,
             hashlib.sha256(upload.ciphertexts).digest(),
         )
-        vector = self._vector(sender, upload.ciphertexts, 1)
+        vector = read_vector(self._key, self._packing, self._session, sender, upload.ciphertexts, 1)
         self._total = vector if self._total is None else self._total + vector
         self._there.append(sender)
         self.state = following
 
-    def _vector(self, sender: str, data: bytes, weight: int) -> EncryptedVector:
-        return read_vector(self._key, self._packing, self._session, sender, data, weight)
+    def _closed(self) -> tuple[list[int], bytes]:
+        """Return who is in the sum, and its ciphertexts under fresh randomness."""
+        needed = self._session.terms["minimum"]
+        if len(self._there) < needed or self._total is None:
+            raise ThresholdError(
+                needed, len(self._there), f"uploads of {', '.join(self.missing)} are missing"
+            )
+        fresh = self._total.rerandomised(exponent=self._exponent, entropy=self._entropy)
+        names = self._session.contributors
+        contributors = sorted(names.index(name) for name in self._there)
+        return contributors, join_ciphertexts(self._key, fresh.ciphertexts)
+
+    def _drop(self) -> None:
+        self._total = None
+
+
+class Aggregator(Collector):
+    """Adds ciphertexts that it cannot open, and hands their sum to the key holder."""
+
+    TRANSITIONS: ClassVar = Collector.TRANSITIONS
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        identity: Identity,
+        key: PublicKey,
+        *,
+        key_holder: str,
+        exponent: Exponent = "half",
+        entropy: Entropy = entropy_.system,
+    ) -> None:
+        super().__init__(session, name, identity, key, exponent=exponent, entropy=entropy)
+        if key_holder not in session.servers[1:]:
+            raise ParameterError(f"{key_holder!r} is not a key holder of this session")
+        self._key_holder = key_holder
 
     def close(self) -> wire.Buffer:
         """Re-randomise the sum and seal it for the key holder.
@@ -278,41 +271,12 @@ class Aggregator(_PaillierRole):
             ThresholdError: Fewer contributors than the agreed minimum.
         """
         following = self._next("close")
-        needed = self._session.terms["minimum"]
-        if len(self._there) < needed or self._total is None:
-            raise ThresholdError(
-                needed, len(self._there), f"uploads of {', '.join(self.missing)} are missing"
-            )
-        fresh = self._total.rerandomised(exponent=self._exponent, entropy=self._entropy)
-        names = self._session.contributors
-        message = EncryptedTotal(
-            sorted(names.index(name) for name in self._there),
-            join_ciphertexts(self._key, fresh.ciphertexts),
-        )
+        message = EncryptedTotal(*self._closed())
         self.state = following
         return self._send(message, self._key_holder)
 
-    def _drop(self) -> None:
-        self._total = None
 
-
-def read_vector(
-    key: PublicKey, packing: Packing, session: Session, sender: str, data: bytes, weight: int
-) -> EncryptedVector:
-    """Read the vector of a message.
-
-    Raises:
-        RemoteProtocolError: It is not one of the agreed length under the agreed key.
-    """
-    length = session.layout.length
-    try:
-        ciphertexts = split_ciphertexts(key, data, packing.ciphertexts(length))
-    except DecodeError as error:
-        raise RemoteProtocolError(sender, str(error)) from None
-    return EncryptedVector(key, packing, length, weight, ciphertexts)
-
-
-class KeyHolder(_PaillierRole):
+class KeyHolder(SumRole):
     """Decrypts the total, once, and only of enough contributors."""
 
     TRANSITIONS: ClassVar = {(State.READY, "decrypt"): State.DONE}
@@ -324,11 +288,23 @@ class KeyHolder(_PaillierRole):
         identity: Identity,
         key: PrivateKey,
         *,
+        journal: Journal | None = None,
         entropy: Entropy = entropy_.system,
     ) -> None:
+        """Join a session.
+
+        Args:
+            session: The session.
+            name: This key holder.
+            identity: Its long-term key.
+            key: The private key of the session's public key.
+            journal: Where the one decryption is marked; on disk if the key holder may restart.
+            entropy: Source of randomness.
+        """
         super().__init__(session, name, identity, session.servers[1:], State.READY, entropy)
         self._private: PrivateKey | None = key
         self._packing = self._layout(key.public)
+        self._journal = journal or MemoryJournal()
 
     def decrypt(self, data: wire.Buffer) -> dict[str, wire.Buffer]:
         """Open the aggregate and return the total for each receiver.
@@ -337,10 +313,12 @@ class KeyHolder(_PaillierRole):
             ThresholdError: Fewer contributors than the agreed minimum.
             RemoteProtocolError: A malformed list of contributors, or no ciphertexts of this key.
             RangeError: The total is beyond the agreed bounds.
+            LocalProtocolError: A total of this session was decrypted before.
         """
         following = self._next("decrypt")
         sender, message, _ = self._open(data, EncryptedTotal, self._session.servers[:1])
-        # Whether a total is in range is an answer too: one aggregate is opened, or none.
+        self._journal.spend(f"paillier decryption {self._agreement.hex()} as {self.name}")
+        # Whether a total is in range is an answer too. So one aggregate is opened, or nothing.
         with self._all_or_nothing():
             values = self._open_total(sender, message)
             total = DecryptedTotal(message.contributors, values.astype("<i8").tobytes())
@@ -361,39 +339,12 @@ class KeyHolder(_PaillierRole):
         try:
             values = vectors.decrypt(key, vector)
         except RangeError:
-            raise RangeError(_BEYOND) from None
+            raise RangeError(BEYOND) from None
         check_total(values, len(listed), self._session)
         return values
 
     def _drop(self) -> None:
         self._private = None
-
-
-def check_listed(sender: str, listed: list[int], session: Session) -> None:
-    """Refuse a malformed list of contributors, or one that is too short.
-
-    Raises:
-        RemoteProtocolError, ThresholdError: It is.
-    """
-    if sorted(set(listed)) != listed or not all(0 <= i < len(session.contributors) for i in listed):
-        raise RemoteProtocolError(sender, "its list of contributors is malformed")
-    needed = session.terms["minimum"]
-    if len(listed) < needed:
-        raise ThresholdError(needed, len(listed), "too few contributors to hide among")
-
-
-def check_total(values: npt.NDArray[np.int64], contributors: int, session: Session) -> None:
-    """Refuse a total that inputs within the bounds cannot give.
-
-    Raises:
-        RangeError: A party did not keep to the protocol.
-    """
-    largest = contributors * session.layout.bound
-    if values.size and max(int(values.max()), -int(values.min())) > largest:
-        raise RangeError(_BEYOND)
-
-
-_BEYOND = "the total is beyond what the agreed bounds allow: a party did not keep to the protocol"
 
 
 class Receiver(SessionRole):
