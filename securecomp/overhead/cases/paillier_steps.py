@@ -18,7 +18,7 @@ from securecomp.overhead.cases.synthetic_data import integers
 from securecomp.overhead.job import Case, Communication, Job, WrongResultError
 from securecomp.paillier import EncryptedVector, PrivateKey, decrypt, encrypt
 from securecomp.paillier.encrypted_sum import Paillier
-from securecomp.paillier.vectors import Exponent
+from securecomp.paillier.randomisers import Exponent
 from securecomp.protocol.carrier import Vector
 from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.session import Layout
