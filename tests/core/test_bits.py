@@ -1,7 +1,7 @@
 """Bit slices against loops over Python's integers."""
 
 import numpy as np
-import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,8 +28,8 @@ def reference(values, rows):
     return out
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("rows", [1, 2, 32, 61, 64])
+@each_case("size", SIZES)
+@each_case("rows", [1, 2, 32, 61, 64])
 def test_slices(size, rows, random_residues):
     values = values_of(size, random_residues)
     found = bits.slices(values, rows)
@@ -48,7 +48,7 @@ def test_bits_above_those_asked_for_are_left_out():
     assert bits.slices(full, 64).tolist() == [[2**64 - 1, 2**6 - 1]] * 64
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each_case("size", SIZES)
 def test_spread_gives_every_bit(size, random_residues):
     words = random_residues("words", bits.words(size)) | np.uint64(1 << 63)
     found = bits.spread(words, size)
@@ -79,14 +79,14 @@ def test_slices_put_together_are_the_values(chosen):
     )
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each_case("size", SIZES)
 def test_tail(size):
     tail = bits.tail(size)
     assert tail.shape == (bits.words(size),)
     assert bits.spread(tail, 64 * len(tail)).tolist() == [1] * size + [0] * (64 * len(tail) - size)
 
 
-@pytest.mark.parametrize(("size", "want"), [(0, 0), (1, 1), (64, 1), (65, 2), (128, 2), (129, 3)])
+@each_case("size, want", [(0, 0), (1, 1), (64, 1), (65, 2), (128, 2), (129, 3)])
 def test_words(size, want):
     assert bits.words(size) == want
 
@@ -138,8 +138,8 @@ def shared(random_residues, name, value):
     return mask, value ^ mask
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 15, 16, 61])
-@pytest.mark.parametrize("width", [0, 1, 3])
+@each_case("rows", [1, 2, 3, 15, 16, 61])
+@each_case("width", [0, 1, 3])
 def test_leaves_compare_pairs_of_bits(rows, width, random_residues):
     r = words_of(random_residues, "r", rows, width)
     c = words_of(random_residues, "c", rows, width)
@@ -164,8 +164,8 @@ def test_leaves_compare_pairs_of_bits(rows, width, random_residues):
         assert np.array_equal(same[-1], equal[-1])
 
 
-@pytest.mark.parametrize("rows", [2, 3, 8, 31])
-@pytest.mark.parametrize("width", [0, 1, 3])
+@each_case("rows", [2, 3, 8, 31])
+@each_case("width", [0, 1, 3])
 def test_neighbours_combine(rows, width, random_residues):
     less, same, x, y = (
         words_of(random_residues, name, count, width)
@@ -205,7 +205,7 @@ def test_gates_are_products_of_bits(random_residues):
     assert np.array_equal(total, x & y)
 
 
-@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 200])
+@each_case("count", [0, 1, 63, 64, 65, 200])
 def test_unmasked_bits_are_in_the_field(count, random_residues):
     b = values_of(count, random_residues) if count >= len(EDGES) else random_residues("b", count)
     shown = words_of(random_residues, "shown", bits.words(count))
@@ -217,8 +217,8 @@ def test_unmasked_bits_are_in_the_field(count, random_residues):
         assert out.tolist() == (want % P).tolist()
 
 
-@pytest.mark.parametrize("by", [1, 16, 30, 58])
-@pytest.mark.parametrize("first", [True, False])
+@each_case("by", [1, 16, 30, 58])
+@each_case("first", [True, False])
 def test_a_share_of_a_truncated_number(by, first, random_residues):
     w, u, high, c = (values_of(500 + i, random_residues)[:500] for i in range(4))
     w, u = np.roll(w, 3), np.roll(u, 7)

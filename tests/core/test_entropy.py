@@ -5,7 +5,7 @@ import inspect
 import secrets
 from pathlib import Path
 
-import pytest
+from cases import each_case
 
 import securecomp
 from securecomp.core import entropy
@@ -15,7 +15,7 @@ HOME = Path(inspect.getfile(entropy))
 FORBIDDEN = {"random", "secrets", "uuid", "numpy.random", "os.urandom", "os.getrandom"}
 
 
-@pytest.mark.parametrize("size", [0, 1, 16, 32, 1000])
+@each_case("size", [0, 1, 16, 32, 1000])
 def test_system(size):
     drawn = entropy.system(size)
     assert type(drawn) is bytes
@@ -52,13 +52,13 @@ def sources_of_chance(code):
     return FORBIDDEN & names
 
 
-@pytest.mark.parametrize("source", [s for s in SOURCES if s != HOME], ids=lambda s: s.stem)
+@each_case("source", [s for s in SOURCES if s != HOME])
 def test_nothing_else_draws(source):
     assert sources_of_chance(source.read_text(encoding="utf-8")) == set()
 
 
-@pytest.mark.parametrize(
-    ("code", "found"),
+@each_case(
+    "code, found",
     [
         ("import random", "random"),
         ("import numpy as np, random as r", "random"),

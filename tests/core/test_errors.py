@@ -4,7 +4,7 @@ import copy
 import inspect
 import pickle
 
-import pytest
+from cases import each_case
 
 from securecomp import errors
 
@@ -37,7 +37,7 @@ def test_there_is_one_tree():
     assert all(value.__doc__ for value in TREE.values())
 
 
-@pytest.mark.parametrize(("name", "bases"), BASES.items())
+@each_case("name, bases", BASES.items())
 def test_what_catches_an_error(name, bases):
     kind = TREE[name]
     assert issubclass(kind, errors.SecureCompError)
@@ -48,7 +48,7 @@ def test_what_catches_an_error(name, bases):
     }
 
 
-@pytest.mark.parametrize("name", SIMPLE)
+@each_case("name", SIMPLE)
 def test_an_error_says_what_it_was_given(name):
     assert str(TREE[name]("east.csv: no column 'age'")) == "east.csv: no column 'age'"
 
@@ -65,14 +65,13 @@ def test_a_threshold_error_says_how_many():
     assert str(error) == "too few servers (2 of at least 3)"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "error",
     [
         *(TREE[name]("why") for name in SIMPLE),
         errors.RemoteProtocolError("north", "why"),
         errors.ThresholdError(3, 2, "why"),
     ],
-    ids=lambda e: type(e).__name__,
 )
 def test_an_error_crosses_to_another_process(error):
     for again in (copy.copy(error), pickle.loads(pickle.dumps(error))):  # noqa: S301

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from securecomp.core import field
 from securecomp.errors import ParameterError, RangeError
@@ -140,16 +141,16 @@ class TestElementwise:
         assert not out.any()
 
 
-@pytest.mark.parametrize(("function", "operation"), OPERATIONS)
-@pytest.mark.parametrize(("left", "right"), [((3,), (2,)), ((2, 3), (2,)), ((0,), (2,))])
+@each_case("function, operation", OPERATIONS)
+@each_case("left, right", [((3,), (2,)), ((2, 3), (2,)), ((0,), (2,))])
 def test_shapes_that_do_not_broadcast(function, operation, left, right):
     with pytest.raises(ParameterError) as caught:
         function(np.zeros(left, np.uint64), np.zeros(right, np.uint64))
     assert str(caught.value) == f"shapes {left} and {right} do not go together"
 
 
-@pytest.mark.parametrize(
-    ("function", "operation"),
+@each_case(
+    "function, operation",
     [
         pytest.param(field.add, operator.add, id="add"),
         pytest.param(field.subtract, operator.sub, id="subtract"),
@@ -160,7 +161,7 @@ def test_scalars_keep_their_shape(function, operation):
     same(function(residues(P - 3), residues(HALF + 5)), np.array(operation(P - 3, HALF + 5) % P))
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 0), (2, 3)])
+@each_case("shape", [(), (0,), (5,), (2, 0), (2, 3)])
 def test_negative(shape, random_residues):
     a = random_residues("a", *shape)
     same(field.negative(a), (-a.astype(object)) % P)
@@ -173,7 +174,7 @@ def test_negative_of_the_edges():
 
 
 class TestProduct:
-    @pytest.mark.parametrize("length", [*range(10), 15, 16, 17])
+    @each_case("length", [*range(10), 15, 16, 17])
     def test_every_length(self, length, random_residues):
         a = random_residues("product", length, 3)
         same(field.product(a, 0), [math.prod(column) % P for column in a.T.tolist()])
@@ -192,7 +193,7 @@ class TestInverse:
         a = residues([v for v in EDGES if v])
         same(field.inverse(a), [pow(v, -1, P) for v in a.tolist()])
 
-    @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 4)])
+    @each_case("shape", [(), (0,), (1,), (3, 4)])
     def test_shapes(self, shape, random_residues):
         a = random_residues("inverse", *shape)
         before = a.tolist()
@@ -226,24 +227,24 @@ EXTREME = {
 
 
 class TestMatmul:
-    @pytest.mark.parametrize("m", [0, 1, 2, 17])
-    @pytest.mark.parametrize("inner", [0, 1, 3, 64])
-    @pytest.mark.parametrize("n", [0, 1, 5])
+    @each_case("m", [0, 1, 2, 17])
+    @each_case("inner", [0, 1, 3, 64])
+    @each_case("n", [0, 1, 5])
     def test_shapes(self, m, inner, n, random_residues):
         a, b = random_residues("a", m, inner), random_residues("b", inner, n)
         want = np.dot(a.astype(object), b.astype(object)) % P if inner else np.zeros((m, n))
         same(field.matmul(a, b), want)
 
-    @pytest.mark.parametrize("inner", [511, 512, 513, 1023, 1024, 1025, 1537, 4097])
-    @pytest.mark.parametrize("value", EXTREME.values(), ids=EXTREME)
+    @each_case("inner", [511, 512, 513, 1023, 1024, 1025, 1537, 4097])
+    @each_case("value", EXTREME.values())
     def test_one_extreme_value_everywhere(self, inner, value):
         a = np.full((3, inner), value, np.uint64)
         b = np.full((inner, 2), value, np.uint64)
         same(field.matmul(a, b), np.full((3, 2), inner * value**2 % P, object))
 
-    @pytest.mark.parametrize("inner", [511, 512, 513, 2048])
-    @pytest.mark.parametrize("position", [0, 1, 256, -1])
-    @pytest.mark.parametrize("digits", ["lowest digits", "low high", "high low"])
+    @each_case("inner", [511, 512, 513, 2048])
+    @each_case("position", [0, 1, 256, -1])
+    @each_case("digits", ["lowest digits", "low high", "high low"])
     def test_extreme_digits_and_a_one(self, inner, position, digits):
         """The one is what a float64 sum past 2^53 would lose."""
         a = np.full((4, inner), EXTREME[digits], np.uint64)
@@ -253,7 +254,7 @@ class TestMatmul:
         want = ((inner - 1) * EXTREME[digits] ** 2 + 1) % P
         same(field.matmul(a, b), np.full((4, 3), want, object))
 
-    @pytest.mark.parametrize("inner", [511, 512, 513, 5000])
+    @each_case("inner", [511, 512, 513, 5000])
     def test_mixed_extremes(self, inner, random_residues):
         choice = residues(list(EXTREME.values()))
         a = choice[random_residues("a", 3, inner) % np.uint64(choice.size)]
@@ -273,8 +274,8 @@ class TestMatmul:
         a, b = random_residues("a", 60, 7000), random_residues("b", 7000, 50)
         same(field.matmul(a, b), np.dot(a.astype(object), b.astype(object)) % P)
 
-    @pytest.mark.parametrize(
-        ("left", "right"),
+    @each_case(
+        "left, right",
         [((2, 3), (2, 3)), ((3,), (3, 2)), ((2, 3), (3,)), ((1, 2, 3), (3, 1)), ((), (1, 1))],
     )
     def test_shapes_that_do_not_match(self, left, right):
@@ -285,7 +286,7 @@ class TestMatmul:
 
 
 class TestEncode:
-    @pytest.mark.parametrize("dtype", INTEGERS)
+    @each_case("dtype", INTEGERS)
     def test_every_integer_type(self, dtype):
         info = np.iinfo(dtype)
         fits = [v for v in (info.min, info.min + 1, -1, 0, 1, info.max) if abs(v) <= HALF]
@@ -295,7 +296,7 @@ class TestEncode:
         same(got, [v % P for v in fits])
         assert field.decode(got).tolist() == fits
 
-    @pytest.mark.parametrize(
+    @each_case(
         "value",
         [
             np.int64(-(2**63)),
@@ -320,7 +321,7 @@ class TestEncode:
             10**30,
         ],
     )
-    @pytest.mark.parametrize("position", [0, 4, 8])
+    @each_case("position", [0, 4, 8])
     def test_beyond_the_field(self, value, position):
         dtype = getattr(value, "dtype", object)
         values = np.zeros(9, dtype)
@@ -336,7 +337,7 @@ class TestEncode:
         with pytest.raises(RangeError, match="values: a value is beyond the bound"):
             field.encode(np.array([0, 2**64 - 1], ">u8"))
 
-    @pytest.mark.parametrize("bound", [0, 1, 100, 127, 2**40, HALF - 1, HALF])
+    @each_case("bound", [0, 1, 100, 127, 2**40, HALF - 1, HALF])
     def test_the_bound_is_reached_and_not_passed(self, bound):
         for sign in (1, -1):
             reached = np.array([0, sign * bound], np.int64)
@@ -349,7 +350,7 @@ class TestEncode:
         with pytest.raises(RangeError, match=f"beyond the bound {bound};"):
             field.encode(np.array([bound + 1], np.uint64), bound)
 
-    @pytest.mark.parametrize("bound", [-1, HALF + 1, P, 2**64])
+    @each_case("bound", [-1, HALF + 1, P, 2**64])
     def test_a_bound_that_the_field_cannot_hold(self, bound):
         with pytest.raises(ParameterError) as caught:
             field.encode([1], bound, "site")
@@ -371,7 +372,7 @@ class TestEncode:
         with pytest.raises(RangeError, match="beyond the bound"):
             field.encode([2**63, 1])
 
-    @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3)])
+    @each_case("shape", [(), (0,), (3,), (2, 0), (2, 3)])
     def test_shapes(self, shape):
         values = np.full(shape, -7, np.int16)
         got = field.encode(values)
@@ -390,8 +391,8 @@ class TestEncode:
     def test_nothing_is_an_empty_vector(self):
         same(field.encode([]), [])
 
-    @pytest.mark.parametrize(
-        ("values", "got"),
+    @each_case(
+        "values, got",
         [
             ([1.0], "float64"),
             (np.array([1], np.float32), "float32"),
@@ -429,7 +430,7 @@ class TestEncode:
         assert field.decode(out, signed) is signed
         assert signed.tolist() == [[1, -1], [2, -2]]
 
-    @pytest.mark.parametrize(
+    @each_case(
         "out",
         [
             pytest.param(np.zeros((4, 2), np.uint64), id="longer"),
@@ -452,8 +453,8 @@ def test_decode_at_the_edges():
     assert got.tolist() == [0, 1, HALF - 1, HALF, -HALF, -HALF + 1, -2, -1]
 
 
-@pytest.mark.parametrize("bound", [0, 1, 1000, HALF - 1])
-@pytest.mark.parametrize("sign", [1, -1])
+@each_case("bound", [0, 1, 1000, HALF - 1])
+@each_case("sign", [1, -1])
 def test_decode_within_a_bound(bound, sign):
     for position in range(9):
         values = np.zeros(9, np.int64)
@@ -468,7 +469,7 @@ def test_decode_within_a_bound(bound, sign):
 
 
 class TestCheck:
-    @pytest.mark.parametrize("dtype", [*INTEGERS, ">u8", object])
+    @each_case("dtype", [*INTEGERS, ">u8", object])
     def test_every_integer_type(self, dtype):
         same(field.check(np.array([[0, 1, 127]], dtype)), [[0, 1, 127]])
 
@@ -476,8 +477,8 @@ class TestCheck:
         for dtype in (np.uint64, np.int64, object):
             same(field.check(np.array([P - 1, 0], dtype)), [P - 1, 0])
 
-    @pytest.mark.parametrize("value", [P, P + 1, 2**62, 2**63, 2**64 - 1])
-    @pytest.mark.parametrize("position", range(11))
+    @each_case("value", [P, P + 1, 2**62, 2**63, 2**64 - 1])
+    @each_case("position", range(11))
     def test_what_is_not_below_the_modulus(self, value, position):
         values = np.zeros(11, np.uint64)
         values[position] = value
@@ -490,12 +491,12 @@ class TestCheck:
         with pytest.raises(RangeError, match=r"the share: a value is not in \[0, 2\^61-1\)"):
             field.check(values.astype(object), "the share")
 
-    @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", ">i4", object])
+    @each_case("dtype", ["i1", "i2", "i4", "i8", ">i4", object])
     def test_negative_integers(self, dtype):
         with pytest.raises(RangeError, match="not in"):
             field.check(np.array([3, -1], dtype))
 
-    @pytest.mark.parametrize("value", [2**64, 2**64 + 1, -(2**64), 10**30])
+    @each_case("value", [2**64, 2**64 + 1, -(2**64), 10**30])
     def test_integers_beyond_64_bits(self, value):
         with pytest.raises(RangeError, match="not in"):
             field.check([1, value])
@@ -511,7 +512,7 @@ class TestCheck:
         with pytest.raises(RangeError, match="not in"):
             field.check([2**63, -1])
 
-    @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3)])
+    @each_case("shape", [(), (0,), (3,), (2, 0), (2, 3)])
     def test_shapes(self, shape):
         for dtype in (np.uint64, np.int32, object):
             same(field.check(np.full(shape, 6, dtype)), np.full(shape, 6, object))
@@ -525,14 +526,14 @@ class TestCheck:
 
 
 class TestPublic:
-    @pytest.mark.parametrize("value", [0, 1, P - 1, P, P + 1, 2**63, 2**64, 10**40, P**3 + 5])
+    @each_case("value", [0, 1, P - 1, P, P + 1, 2**63, 2**64, 10**40, P**3 + 5])
     def test_any_size_and_sign(self, value):
         same(field.public(value), np.array(value % P, object))
         same(field.public(-value), np.array(-value % P, object))
         both = np.array([[value, -value]], object)
         same(field.public(both), [[value % P, -value % P]])
 
-    @pytest.mark.parametrize("dtype", [*INTEGERS, ">u8"])
+    @each_case("dtype", [*INTEGERS, ">u8"])
     def test_every_integer_type(self, dtype):
         info = np.iinfo(dtype)
         values = np.array([info.min, 0, 1, info.max], dtype)

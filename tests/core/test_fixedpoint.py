@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from securecomp.core.fixedpoint import FixedPoint
 from securecomp.errors import ParameterError, RangeError
@@ -67,28 +68,24 @@ class TestGrids:
         assert FixedPoint.binary(Fraction(2, 3), 0).limit == 1
         assert FixedPoint.binary(Fraction(1, 3), 0).limit == 0
 
-    @pytest.mark.parametrize(
-        ("text", "decimals", "limit"), [("0.29", 2, 29), ("0.3", 1, 3), ("1.005", 3, 1005)]
-    )
+    @each_case("text, decimals, limit", [("0.29", 2, 29), ("0.3", 1, 3), ("1.005", 3, 1005)])
     def test_the_limit_of_a_decimal_bound(self, text, decimals, limit):
         assert FixedPoint.decimal(Decimal(text), decimals).limit == limit
         assert FixedPoint.decimal(Fraction(text), decimals).limit == limit
 
-    @pytest.mark.parametrize(
-        ("bound", "decimals", "limit"), [(0.29, 2, 29), (0.3, 1, 3), (1.005, 3, 1005)]
-    )
+    @each_case("bound, decimals, limit", [(0.29, 2, 29), (0.3, 1, 3), (1.005, 3, 1005)])
     def test_the_limit_of_a_bound_that_is_a_float(self, bound, decimals, limit):
         grid = FixedPoint.decimal(bound, decimals)
         assert encoded(grid, np.array([bound])) == [limit]
         assert grid.limit == limit
 
-    @pytest.mark.parametrize("decimals", [-1, 23, 100])
+    @each_case("decimals", [-1, 23, 100])
     def test_decimals_out_of_range(self, decimals):
         with pytest.raises(ParameterError) as caught:
             FixedPoint.decimal(1, decimals)
         assert str(caught.value) == f"decimals must be from 0 to 22, not {decimals}"
 
-    @pytest.mark.parametrize("bits", [-1, 1001, 1074])
+    @each_case("bits", [-1, 1001, 1074])
     def test_bits_out_of_range(self, bits):
         with pytest.raises(ParameterError) as caught:
             FixedPoint.binary(1, bits)
@@ -108,7 +105,7 @@ class TestGrids:
         assert FixedPoint.binary(1, 1000).limit == 2**1000
         assert FixedPoint.binary(1, 1000).error == 2.0**-1001
 
-    @pytest.mark.parametrize(
+    @each_case(
         "bound",
         [
             *(-1, -0.5, Decimal(-1), Fraction(-1, 7), np.int8(-1), np.float32(-1)),
@@ -116,7 +113,6 @@ class TestGrids:
             *(Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity")),
             *("5", b"5", None, 1j, [1], np.array([1, 2])),
         ],
-        ids=repr,
     )
     def test_what_is_not_a_bound(self, bound):
         for make in (FixedPoint.decimal, lambda b: FixedPoint.binary(b, 3)):
@@ -125,7 +121,7 @@ class TestGrids:
             ):
                 make(bound)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "bound", [3, 3.0, Decimal(3), Fraction(3), np.int8(3), np.float16(3), np.longdouble(3)]
     )
     def test_bounds_of_every_type(self, bound):
@@ -136,15 +132,15 @@ class TestGrids:
 
 
 class TestIntegers:
-    @pytest.mark.parametrize("dtype", INTEGERS)
-    @pytest.mark.parametrize("decimals", [0, 2, 20])
+    @each_case("dtype", INTEGERS)
+    @each_case("decimals", [0, 2, 20])
     def test_every_type(self, dtype, decimals):
         info = np.iinfo(dtype)
         values = [info.min, info.min + 1, 0, 1, info.max - 1, info.max]
         got = encoded(FixedPoint.decimal(WIDE, decimals), np.array(values, dtype))
         assert got == [v * 10**decimals for v in values]
 
-    @pytest.mark.parametrize("dtype", INTEGERS)
+    @each_case("dtype", INTEGERS)
     def test_a_narrow_grid_gives_int64(self, dtype):
         grid = FixedPoint.decimal(100, 2)
         values = np.array([[0, 100], [7, 42]], dtype)
@@ -152,15 +148,15 @@ class TestIntegers:
         assert got.dtype == np.int64
         assert got.tolist() == [[0, 10000], [700, 4200]]
 
-    @pytest.mark.parametrize("decimals", [0, 1])
+    @each_case("decimals", [0, 1])
     def test_booleans(self, decimals):
         grid = FixedPoint.decimal(1, decimals)
         for values in ([True, False], np.array([True, False]), np.array([True, False], object)):
             assert encoded(grid, values) == [10**decimals, 0]
 
-    @pytest.mark.parametrize("value", [2**53, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64])
-    @pytest.mark.parametrize("sign", [1, -1])
-    @pytest.mark.parametrize("scale", [1, 10, 10**22])
+    @each_case("value", [2**53, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64])
+    @each_case("sign", [1, -1])
+    @each_case("scale", [1, 10, 10**22])
     def test_python_integers_stay_exact(self, value, sign, scale):
         grid = FixedPoint(Fraction(2**80), scale, True)
         assert encoded(grid, sign * value) == [sign * value * scale]
@@ -168,7 +164,7 @@ class TestIntegers:
         both = np.array([sign * value, 1], object)
         assert encoded(grid, both) == [sign * value * scale, scale]
 
-    @pytest.mark.parametrize("value", [2**100, 10**300, 10**400 + 1])
+    @each_case("value", [2**100, 10**300, 10**400 + 1])
     def test_integers_of_any_size(self, value):
         assert encoded(FixedPoint.decimal(value), [value, -value]) == [value, -value]
 
@@ -177,13 +173,13 @@ class TestIntegers:
             grid = FixedPoint.decimal(abs(value), 2)
             assert encoded(grid, np.array([value])) == [100 * value]
 
-    @pytest.mark.parametrize(
+    @each_case(
         "grid", [FixedPoint.decimal(1, 19), FixedPoint.decimal(1, 22), FixedPoint.binary(1, 63)]
     )
     def test_zeros_on_a_fine_grid(self, grid):
         assert encoded(grid, [0, 0]) == [0, 0]
 
-    @pytest.mark.parametrize("other", [0, 1, -1])
+    @each_case("other", [0, 1, -1])
     def test_a_list_that_numpy_would_make_floats_of(self, other):
         assert encoded(FixedPoint.decimal(WIDE), [2**63 + 1, other]) == [2**63 + 1, other]
 
@@ -193,17 +189,17 @@ class TestIntegers:
 
 
 class TestFloats:
-    @pytest.mark.parametrize("dtype", FLOATS)
+    @each_case("dtype", FLOATS)
     def test_every_type(self, dtype):
         values = np.array([[0.0, -0.0, 0.25], [-0.75, 3.5, -100]], dtype)
         assert encoded(FixedPoint.decimal(100, 2), values) == [0, 0, 25, -75, 350, -10000]
         assert encoded(FixedPoint.binary(100, 3), values) == [0, 0, 2, -6, 28, -800]
 
-    @pytest.mark.parametrize("dtype", FLOATS)
+    @each_case("dtype", FLOATS)
     def test_whole_numbers_on_the_integer_grid(self, dtype):
         assert encoded(FixedPoint.decimal(2000), np.array([-2000, 7, 0], dtype)) == [-2000, 7, 0]
 
-    @pytest.mark.parametrize("text", DECIMAL_TEXT)
+    @each_case("text", DECIMAL_TEXT)
     def test_decimals_are_on_a_decimal_grid(self, text):
         grid = FixedPoint.decimal(10**12, 3)
         want = [int(Fraction(text) * 1000)]
@@ -215,7 +211,7 @@ class TestFloats:
         ):
             assert encoded(grid, form) == want
 
-    @pytest.mark.parametrize("decimals", range(1, 16))
+    @each_case("decimals", range(1, 16))
     def test_every_float_of_fifteen_digits(self, decimals, replay):
         """Up to there, a decimal is the only one that its float stands for."""
         grid = FixedPoint.decimal(10**15, decimals)
@@ -225,7 +221,7 @@ class TestFloats:
         assert encoded(grid, np.array(floats)) == integers
         assert encoded(grid, np.array(floats, object)) == integers
 
-    @pytest.mark.parametrize("decimals", [2, 6, 15])
+    @each_case("decimals", [2, 6, 15])
     def test_every_float_of_sixteen_digits(self, decimals, replay):
         """A float stands for the shortest decimal that rounds to it."""
         grid = FixedPoint.decimal(2**53, decimals)
@@ -235,8 +231,8 @@ class TestFloats:
         assert encoded(grid, np.array(floats)) == want
         assert encoded(grid, np.array(floats, object)) == want
 
-    @pytest.mark.parametrize(
-        ("value", "decimals", "want"),
+    @each_case(
+        "value, decimals, want",
         [
             (0.1, 17, 10**16),
             (0.1, 22, 10**21),
@@ -248,15 +244,13 @@ class TestFloats:
         assert encoded(grid, [Decimal(repr(value))]) == [want]
         assert encoded(grid, [value]) == [want]
 
-    @pytest.mark.parametrize("dtype", ["f2", "f4", "g"])
+    @each_case("dtype", ["f2", "f4", "g"])
     def test_decimals_of_other_float_types(self, dtype):
         values = np.array(["0.1", "0.3", "-0.7"], dtype)
         assert encoded(FixedPoint.decimal(1, 1), values) == [1, 3, -7]
 
-    @pytest.mark.parametrize(
-        ("dtype", "digits"), [("f2", 3), (">f2", 3), ("f4", 6), ("f8", 15), ("g", 18)]
-    )
-    @pytest.mark.parametrize("decimals", [1, 2, 3])
+    @each_case("dtype, digits", [("f2", 3), (">f2", 3), ("f4", 6), ("f8", 15), ("g", 18)])
+    @each_case("decimals", [1, 2, 3])
     def test_all_digits_of_other_float_types(self, dtype, digits, decimals, replay):
         """Up to so many digits, a decimal is the only one that its float stands for."""
         if dtype == "g" and np.finfo("g").nmant < 63:
@@ -269,8 +263,8 @@ class TestFloats:
         assert encoded(grid, values) == integers
         assert encoded(grid, np.array(list(values), object)) == integers
 
-    @pytest.mark.parametrize("exponent", [52, 53, 54, 62, 63, 64, 69])
-    @pytest.mark.parametrize("decimals", [0, 1])
+    @each_case("exponent", [52, 53, 54, 62, 63, 64, 69])
+    @each_case("decimals", [0, 1])
     def test_around_powers_of_two(self, exponent, decimals):
         grid = FixedPoint.decimal(WIDE, decimals)
         power = 2.0**exponent
@@ -282,7 +276,7 @@ class TestFloats:
             assert encoded(grid, np.array(floats) * sign) == want
             assert encoded(grid, np.array([sign * v for v in floats], object)) == want
 
-    @pytest.mark.parametrize("value", [1e22, 1e23, 1e300, -1e300, 1.7976931348623157e308])
+    @each_case("value", [1e22, 1e23, 1e300, -1e300, 1.7976931348623157e308])
     def test_large_floats(self, value):
         grid = FixedPoint.decimal(LARGEST)
         for form in ([value], np.array([value]), np.array([value], object)):
@@ -297,7 +291,7 @@ class TestFloats:
         assert encoded(grid, np.array([[value], [-value]])) == [10 * exact, -10 * exact]
         assert encoded(grid, np.array([value], object)) == [10 * exact]
 
-    @pytest.mark.parametrize("form", [list, np.array, lambda v: np.array(v, object)])
+    @each_case("form", [list, np.array, lambda v: np.array(v, object)])
     def test_ties_go_to_even(self, form):
         grid = FixedPoint.binary(10, 0)
         values = [0.5, 1.5, 2.5, -0.5, -1.5, -2.5]
@@ -333,7 +327,7 @@ class TestObjects:
         assert encoded(FixedPoint.decimal(2**40, 2), values) == want
         assert encoded(FixedPoint.decimal(2**40, 2), values.reshape(3, 5)) == want
 
-    @pytest.mark.parametrize(
+    @each_case(
         "scalar",
         [
             *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
@@ -356,14 +350,14 @@ class TestObjects:
         text = "123456789012345678901234567890.1234567890123456789012"
         assert encoded(grid, [Decimal(text)]) == [int(text.replace(".", ""))]
 
-    @pytest.mark.parametrize("dtype", ["i8", "u8", "?", "f8", "f4", "g", "O"])
+    @each_case("dtype", ["i8", "u8", "?", "f8", "f4", "g", "O"])
     def test_shapes(self, dtype):
         for bound in (10, WIDE):
             grid = FixedPoint.decimal(bound)
             for shape in ((0,), (2, 0), (2, 3), ()):
                 assert encoded(grid, np.zeros(shape, dtype)) == [0] * math.prod(shape)
 
-    @pytest.mark.parametrize("value", [1, 1.5, np.uint64(2**63)])
+    @each_case("value", [1, 1.5, np.uint64(2**63)])
     def test_a_scalar_gives_an_array_too(self, value):
         got = FixedPoint.decimal(WIDE, 1).encode(value)
         assert isinstance(got, np.ndarray)
@@ -395,8 +389,8 @@ NOT_FINITE = [
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("value", NOT_FINITE, ids=repr)
-    @pytest.mark.parametrize("grid", [FixedPoint.decimal(10), FixedPoint.binary(10, 3)])
+    @each_case("value", NOT_FINITE)
+    @each_case("grid", [FixedPoint.decimal(10), FixedPoint.binary(10, 3)])
     def test_not_finite(self, value, grid):
         assert refusal(grid, value) == "values: the value is NaN or infinite; correct it"
         values = np.array([1, 2, value], np.asarray(value).dtype)
@@ -414,14 +408,13 @@ class TestRefusals:
             "values: row 2 (and 2 more) is NaN or infinite; correct it"
         )
 
-    @pytest.mark.parametrize(
+    @each_case(
         "value",
         [
             *(None, "3", b"3", 1j, [1], {}, object()),
             *(np.complex64(1), np.datetime64("2020-01-01"), np.timedelta64(1, "s"), np.str_("3")),
             datetime.date(2020, 1, 1),
         ],
-        ids=repr,
     )
     def test_objects_that_are_not_numbers(self, value):
         values = np.empty((2, 2), object)
@@ -431,8 +424,8 @@ class TestRefusals:
             FixedPoint.decimal(10).encode(values, "site", "cell")
         assert str(caught.value) == "site: cell 2, 1 is not a real number"
 
-    @pytest.mark.parametrize(
-        ("values", "dtype"),
+    @each_case(
+        "values, dtype",
         [
             (["1", "2"], "<U1"),
             ([b"1"], r"\|S1"),
@@ -457,7 +450,7 @@ class TestRefusals:
         with pytest.raises(ParameterError, match=r"^site: "):
             FixedPoint.decimal(10).encode([[1, 2], [3]], "site")
 
-    @pytest.mark.parametrize(
+    @each_case(
         "forms",
         [
             pytest.param(lambda v: np.array(v, "f8"), id="float64"),
@@ -484,14 +477,14 @@ class TestRefusals:
         said = refusal(FixedPoint.decimal(9), np.array([[1, 0.5], [0.25, 2]]), item="cell")
         assert said.startswith("values: cell 1, 2 (and 1 more) is not an integer;")
 
-    @pytest.mark.parametrize("text", ["0.12345", "-0.001", "0.1000000001", "5.55555"])
+    @each_case("text", ["0.12345", "-0.001", "0.1000000001", "5.55555"])
     def test_more_decimals_than_declared(self, text):
         grid = FixedPoint.decimal(10, 2)
         for value in (float(text), Decimal(text), Fraction(text)):
             assert "is not a number with 2 decimals" in refusal(grid, value)
             assert "is not a number with 2 decimals" in refusal(grid, [value])
 
-    @pytest.mark.parametrize("text", ["1e5001", "-1e999999999", "1e-5001", "1.5e-999999999"])
+    @each_case("text", ["1e5001", "-1e999999999", "1e-5001", "1.5e-999999999"])
     def test_an_exponent_that_would_fill_the_memory(self, text):
         for values in (Decimal(text), [Decimal(text)], np.array([1, Decimal(text)], object)):
             said = refusal(FixedPoint.decimal(10), values)
@@ -517,7 +510,7 @@ class TestRefusals:
         ):
             assert "is not an integer" in refusal(FixedPoint.decimal(10), [value])
 
-    @pytest.mark.parametrize(
+    @each_case(
         "forms",
         [
             pytest.param(lambda v: np.array(v, "i8"), id="int64"),
@@ -529,8 +522,8 @@ class TestRefusals:
             pytest.param(lambda v: np.array([Decimal(x) for x in v]), id="Decimal"),
         ],
     )
-    @pytest.mark.parametrize("grid", [FixedPoint.decimal(1000, 1), FixedPoint.binary(1000, 1)])
-    @pytest.mark.parametrize("sign", [1, -1])
+    @each_case("grid", [FixedPoint.decimal(1000, 1), FixedPoint.binary(1000, 1)])
+    @each_case("sign", [1, -1])
     def test_beyond_the_bound(self, forms, grid, sign):
         reached = [5, 1000 * sign, 0]
         assert encoded(grid, forms(reached)) == [v * grid.scale for v in reached]
@@ -546,7 +539,7 @@ class TestRefusals:
             said = refusal(FixedPoint.decimal(3), np.array([[4, 1], [5, -6]], dtype))
             assert said.startswith("values: value 1, 1 (and 2 more) is beyond the agreed bound 3;")
 
-    @pytest.mark.parametrize("dtype", ["i8", "i1", "u8", "O"])
+    @each_case("dtype", ["i8", "i1", "u8", "O"])
     def test_the_lowest_and_highest_machine_integers(self, dtype):
         values = {
             "i8": [-(2**63)],
@@ -560,7 +553,7 @@ class TestRefusals:
     def test_booleans_beyond_the_bound(self):
         assert refusal(FixedPoint.decimal(0), [False, True]).startswith("values: value 2 is beyond")
 
-    @pytest.mark.parametrize("bound", [0.1, 0.29, 1.1, 1234.5678, 1e300, 2.0**60])
+    @each_case("bound", [0.1, 0.29, 1.1, 1234.5678, 1e300, 2.0**60])
     def test_a_bound_that_is_a_float_is_reached_and_not_passed(self, bound):
         grid = FixedPoint.binary(bound, 20)
         above = np.nextafter(bound, np.inf)
@@ -570,7 +563,7 @@ class TestRefusals:
             for value in (above, -above):
                 assert "value 2 is beyond the agreed bound" in refusal(grid, form([0.0, value]))
 
-    @pytest.mark.parametrize("text", ["0.1", "0.29", "0.3", "1.1", "36.6"])
+    @each_case("text", ["0.1", "0.29", "0.3", "1.1", "36.6"])
     def test_a_decimal_bound_is_reached_and_not_passed(self, text):
         grid = FixedPoint.decimal(Decimal(text), 2)
         for value in (Decimal(text), Fraction(text)):
@@ -580,7 +573,7 @@ class TestRefusals:
         floats = np.array([float(text), -float(text)])
         assert encoded(grid, floats) == [grid.limit, -grid.limit]
 
-    @pytest.mark.parametrize("text", ["0.1", "1.1", "36.6"])
+    @each_case("text", ["0.1", "1.1", "36.6"])
     def test_a_decimal_bound_is_reached_by_floats_among_objects(self, text):
         grid = FixedPoint.decimal(Decimal(text), 2)
         assert encoded(grid, np.array([float(text)], object)) == [grid.limit]
@@ -600,7 +593,7 @@ class TestRefusals:
         assert encoded(grid, [2**53 + 3]) == [2**53 + 3]
         assert "is beyond" in refusal(grid, [2**53 + 4])
 
-    @pytest.mark.parametrize(
+    @each_case(
         "values",
         [
             [987654],
@@ -613,7 +606,6 @@ class TestRefusals:
             np.array([None, 987654], object),
             ["987654"],
         ],
-        ids=repr,
     )
     def test_no_message_shows_the_value(self, values):
         with pytest.raises((RangeError, ParameterError)) as caught:
@@ -622,8 +614,8 @@ class TestRefusals:
         assert "9.87" not in str(caught.value)
         assert caught.value.__cause__ is None
 
-    @pytest.mark.parametrize(
-        ("bound", "text"),
+    @each_case(
+        "bound, text",
         [
             (1000, "1000"),
             (10**22 - 1, "9" * 22),
@@ -639,7 +631,6 @@ class TestRefusals:
             (Fraction(1, 3), "0.3333333333333333..."),
             (Fraction(10**400, 3), "3" * 400 + "..."),
         ],
-        ids=str,
     )
     def test_a_bound_is_shown_with_all_of_its_digits(self, bound, text):
         said = refusal(FixedPoint.decimal(bound, 22), [10**500])
@@ -662,8 +653,8 @@ class TestDecode:
             assert type(got) is int
             assert got == value
 
-    @pytest.mark.parametrize("integer", [0, 1, -1, 3, 10, 2**53 + 1, 2**63, -(10**40), 12345678901])
-    @pytest.mark.parametrize("scale", [10, 100, 10**22, 2, 2**30, 2**200])
+    @each_case("integer", [0, 1, -1, 3, 10, 2**53 + 1, 2**63, -(10**40), 12345678901])
+    @each_case("scale", [10, 100, 10**22, 2, 2**30, 2**200])
     def test_otherwise_the_nearest_float(self, integer, scale):
         got = FixedPoint(Fraction(1), scale, True).decode(integer)
         assert type(got) is float
@@ -671,7 +662,7 @@ class TestDecode:
         for neighbour in (np.nextafter(got, np.inf), np.nextafter(got, -np.inf)):
             assert error <= abs(Fraction(float(neighbour)) - Fraction(integer, scale))
 
-    @pytest.mark.parametrize("text", DECIMAL_TEXT)
+    @each_case("text", DECIMAL_TEXT)
     def test_round_trip(self, text):
         grid = FixedPoint.decimal(10**12, 3)
         assert grid.decode(int(grid.encode(float(text)))) == float(text)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import stats
 
 from securecomp.core.field import LIMIT
@@ -39,9 +40,8 @@ class TestPlan:
         assert plan.largest == 2**58
         assert 3 * plan.largest <= LIMIT < 6 * plan.largest
 
-    @pytest.mark.parametrize(
-        ("terms", "width"),
-        [(1, 18), (2, 17), (3, 17), (54, 13), (1000, 9), (2**14, 4), (2**15 - 1, 4)],
+    @each_case(
+        "terms, width", [(1, 18), (2, 17), (3, 17), (54, 13), (1000, 9), (2**14, 4), (2**15 - 1, 4)]
     )
     def test_the_widest_limb_that_has_room(self, terms, width):
         plan = Limbs.plan(2**80, terms, LIMIT)
@@ -49,7 +49,7 @@ class TestPlan:
         assert plan.count == -(-82 // width)
         assert terms * plan.largest <= LIMIT < 4 * terms * plan.largest
 
-    @pytest.mark.parametrize("terms", [2**15, 2**20, 10**9])
+    @each_case("terms", [2**15, 2**20, 10**9])
     def test_no_room_even_in_limbs(self, terms):
         with pytest.raises(RangeError) as caught:
             Limbs.plan(2**80, terms, LIMIT)
@@ -83,8 +83,8 @@ def extremes(plan):
 
 
 class TestSplit:
-    @pytest.mark.parametrize("source", [zeros, ones, "replay"])
-    @pytest.mark.parametrize("plan", PLANS, ids=repr)
+    @each_case("source", [zeros, ones, "replay"])
+    @each_case("plan", PLANS)
     def test_the_sums_of_the_limbs_give_the_totals(self, plan, source, replay):
         entropy = replay("limbs") if source == "replay" else source
         values = extremes(plan)
@@ -104,7 +104,7 @@ class TestSplit:
             assert max(map(abs, totals)) <= plan.limit
             assert plan.join(totals) == [plan.terms * v for v in party]
 
-    @pytest.mark.parametrize("sources", [*itertools.product([zeros, ones], repeat=3)])
+    @each_case("sources", [*itertools.product([zeros, ones], repeat=3)])
     def test_parties_that_draw_differently(self, sources):
         plan = Limbs.plan(10**30, 3, LIMIT)
         parties = [[10**30, -(10**30), 7], [-(10**30), -(10**30), -8], [10**30, -(10**30), 1]]
@@ -143,7 +143,7 @@ class TestSplit:
         assert plan.join(limbs) == values.tolist()
         assert all(type(limb) is int for limb in limbs)
 
-    @pytest.mark.parametrize("plan", [Limbs.plan(98, 3, LIMIT), Limbs.plan(2**70 - 1, 3, LIMIT)])
+    @each_case("plan", [Limbs.plan(98, 3, LIMIT), Limbs.plan(2**70 - 1, 3, LIMIT)])
     def test_a_value_beyond_the_bound(self, plan):
         for value in (plan.bound + 1, -plan.bound - 1):
             with pytest.raises(RangeError) as caught:
@@ -197,8 +197,8 @@ LONG = Limbs(bound=2047, terms=2, limit=LIMIT, count=3, width=4)
 
 
 class TestHiding:
-    @pytest.mark.parametrize(
-        ("plan", "inputs", "others", "size"),
+    @each_case(
+        "plan, inputs, others, size",
         [
             (TWO, (15, 15), (16, 14), 64),
             (TWO, (15, 1), (0, 16), 64),
@@ -249,7 +249,7 @@ class TestHiding:
 class TestManyAtOnce:
     """`cut` and `put_together` are `split` and `join` on arrays."""
 
-    @pytest.mark.parametrize("plan", [p for p in PLANS if p.largest < 2**63], ids=repr)
+    @each_case("plan", [p for p in PLANS if p.largest < 2**63])
     def test_the_same_limbs_from_the_same_stream(self, plan, replay):
         values = extremes(plan)
         array = np.empty(len(values), np.int64 if plan.bound < 2**63 else object)
@@ -268,7 +268,7 @@ class TestManyAtOnce:
         assert limbs.tolist() == plan.split(values, replay("wide"))
         assert plan.put_together(limbs).tolist() == values
 
-    @pytest.mark.parametrize("plan", [Limbs.plan(98, 3, LIMIT), Limbs.plan(2**70 - 1, 3, LIMIT)])
+    @each_case("plan", [Limbs.plan(98, 3, LIMIT), Limbs.plan(2**70 - 1, 3, LIMIT)])
     def test_a_value_beyond_the_bound(self, plan):
         for value in (plan.bound + 1, -plan.bound - 1):
             with pytest.raises(RangeError, match="beyond the bound"):

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial import chebyshev
@@ -23,8 +24,8 @@ def on_domain(domain: float, points: int) -> np.ndarray:
     return domain * np.cos(np.linspace(0, np.pi, points))
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
-@pytest.mark.parametrize("degree", DEGREES)
+@each_case("domain", DOMAINS)
+@each_case("degree", DEGREES)
 def test_the_stated_error_holds_and_is_tight(domain, degree):
     polynomial = sigmoid(domain, degree)
     x = on_domain(domain, 20_011)
@@ -32,8 +33,8 @@ def test_the_stated_error_holds_and_is_tight(domain, degree):
     assert seen <= polynomial.error <= 1.03 * seen + 3 * minimax.ROUNDING
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
-@pytest.mark.parametrize("degree", DEGREES)
+@each_case("domain", DOMAINS)
+@each_case("degree", DEGREES)
 def test_no_interpolation_and_no_least_squares_is_better(domain, degree):
     polynomial = sigmoid(domain, degree)
     x = on_domain(domain, 4001)
@@ -113,19 +114,19 @@ def test_the_logistic_function_does_not_overflow():
     assert float(logistic(1.5)) == pytest.approx(1 / (1 + math.exp(-1.5)), rel=1e-15)
 
 
-@pytest.mark.parametrize("degree", [0, 2, -1, 64, 65, 3.0, True, None, "3"])
+@each_case("degree", [0, 2, -1, 64, 65, 3.0, True, None, "3"])
 def test_degrees_are_odd_and_bounded(degree):
     with pytest.raises(ParameterError, match="degree"):
         sigmoid(8.0, degree)
 
 
-@pytest.mark.parametrize("domain", [0, -1, 0.49, 129, math.inf, math.nan])
+@each_case("domain", [0, -1, 0.49, 129, math.inf, math.nan])
 def test_domains_are_bounded(domain):
     with pytest.raises(ParameterError, match="domain"):
         sigmoid(domain, 3)
 
 
-@pytest.mark.parametrize("x", [8.01, -9, math.nan, math.inf, [0, 8.5]])
+@each_case("x", [8.01, -9, math.nan, math.inf, [0, 8.5]])
 def test_a_logit_outside_the_domain_is_refused(x):
     with pytest.raises(RangeError, match="outside"):
         sigmoid(8.0, 3)(x)

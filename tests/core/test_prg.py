@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from cases import each_case
 from core.prg_reference import (
     BLOCK,
     VECTORS,
@@ -78,7 +79,7 @@ class TestReference:
 
 
 class TestDerive:
-    @pytest.mark.parametrize("case", FILE["derive"])
+    @each_case("case", FILE["derive"])
     def test_the_published_keys(self, case):
         read = {"integer": int, "text": str, "bytes": bytes.fromhex}
         context = [read[kind](v) for part in case["context"] for kind, v in part.items()]
@@ -124,7 +125,7 @@ class TestDerive:
         assert base not in others
         assert len(set(others)) == len(others)
 
-    @pytest.mark.parametrize("size", [0, 1, 15])
+    @each_case("size", [0, 1, 15])
     def test_a_secret_that_is_too_short(self, size):
         with pytest.raises(ParameterError) as caught:
             prg.derive(bytes(size), "purpose")
@@ -133,14 +134,14 @@ class TestDerive:
     def test_the_shortest_secret(self):
         assert prg.derive(bytes(16), "purpose") == derive(bytes(16), "purpose")
 
-    @pytest.mark.parametrize("number", [-1, 2**64])
+    @each_case("number", [-1, 2**64])
     def test_an_integer_that_does_not_fit(self, number):
         with pytest.raises(ParameterError, match="derive"):
             prg.derive(KEY, "purpose", number)
 
 
 class TestExpand:
-    @pytest.mark.parametrize("case", FILE["expand"], ids=lambda c: str(c["size"]))
+    @each_case("case", FILE["expand"])
     def test_the_published_residues(self, case):
         got = prg.expand(bytes.fromhex(case["key"]), case["size"])
         assert got.dtype == np.uint64
@@ -148,7 +149,7 @@ class TestExpand:
         assert {i: f"{int(got[int(i)]):016x}" for i in case["residues"]} == case["residues"]
         assert hashlib.sha256(got.astype("<u8").tobytes()).hexdigest() == case["sha256"]
 
-    @pytest.mark.parametrize("size", [0, 1, 3, 64, 1000, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
+    @each_case("size", [0, 1, 3, 64, 1000, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
     def test_is_the_reference(self, size):
         assert prg.expand(KEY, size).tolist() == residues(KEY, size)
 
@@ -161,21 +162,21 @@ class TestExpand:
         blocks = prg.expand(KEY, 3 * BLOCK).reshape(3, BLOCK)
         assert len({block.tobytes() for block in blocks}) == 3
 
-    @pytest.mark.parametrize("index", [0, 1, 255, 256, 2**32, 2**40 + 5, 2**64 - 1])
+    @each_case("index", [0, 1, 255, 256, 2**32, 2**40 + 5, 2**64 - 1])
     def test_the_index_fills_eight_bytes(self, index):
         block = np.zeros(3, np.uint64)
         prg.Masks([KEY]).add_to(block, index)
         assert block.tolist() == [word & P for word in words(KEY, 3, index)]
 
-    @pytest.mark.parametrize("size", [16, 24])
+    @each_case("size", [16, 24])
     def test_a_key_that_is_too_short(self, size):
         with pytest.raises(ParameterError, match="32 bytes"):
             prg.expand(bytes(size), 1)
 
 
 class TestAccumulate:
-    @pytest.mark.parametrize("size", [0, 1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 7])
-    @pytest.mark.parametrize("sign", [1, -1])
+    @each_case("size", [0, 1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 7])
+    @each_case("sign", [1, -1])
     def test_several_keys(self, size, sign, random_residues):
         start = random_residues("acc", size)
         acc = start.copy()
@@ -307,16 +308,16 @@ class TestRejection:
         assert hashlib.sha256(got.astype("<u8").tobytes()).hexdigest() == case["sha256"]
 
 
-@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 20])
+@each_case("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 20])
 def test_words_are_the_keystreams(size):
     want = [w for i in range(3) for w in prg.Uniform(KEY).words(BLOCK, i).tolist()]
     assert prg.expand_words(KEY, size).tolist() == want[:size]
 
 
 class TestRing:
-    @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
-    @pytest.mark.parametrize("index", [0, 1, 300])
-    @pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 1001, BLOCK])
+    @each_case("dtype", [np.uint32, np.uint64])
+    @each_case("index", [0, 1, 300])
+    @each_case("size", [0, 1, 2, 3, 7, 8, 1001, BLOCK])
     def test_some_added_and_some_subtracted(self, dtype, index, size, replay):
         width = np.dtype(dtype).itemsize * 8
         start = np.frombuffer(replay("ring")(size * width // 8), dtype)
@@ -329,7 +330,7 @@ class TestRing:
         prg.RingMasks([OTHER], [KEY, KEY]).apply(block, index)
         assert np.array_equal(block, start)
 
-    @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+    @each_case("dtype", [np.uint32, np.uint64])
     def test_a_block_that_is_too_long(self, dtype):
         block = np.zeros(BLOCK + 1, dtype)
         with pytest.raises(ParameterError, match=f"a block has at most {BLOCK} elements"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from securecomp.errors import LocalProtocolError, ParameterError, RangeError
 from securecomp.federated.clipping import UNIT, UnitRows
@@ -32,8 +33,8 @@ def squared_norm(total):
     return sum(int(x) ** 2 for x in total.ravel())
 
 
-@pytest.mark.parametrize(("name", "outputs"), LOSSES)
-@pytest.mark.parametrize("clip", [1e-6, 1.0, 1e40])
+@each_case("name, outputs", LOSSES)
+@each_case("clip", [1e-6, 1.0, 1e40])
 def test_a_row_changes_the_sum_by_at_most_the_unit(name, outputs, clip):
     """Two tables that differ in a row, put in anywhere: in Python's integers, no tolerance."""
     largest = 0
@@ -55,7 +56,7 @@ def test_a_row_changes_the_sum_by_at_most_the_unit(name, outputs, clip):
         assert largest > 0.9999 * UNIT**2
 
 
-@pytest.mark.parametrize(("name", "outputs"), LOSSES)
+@each_case("name, outputs", LOSSES)
 def test_a_patient_changes_the_sum_by_at_most_the_unit(name, outputs):
     for seed in range(60):
         g = np.random.default_rng(seed)
@@ -78,8 +79,8 @@ def test_a_patient_changes_the_sum_by_at_most_the_unit(name, outputs):
             assert squared_norm(change) <= UNIT**2
 
 
-@pytest.mark.parametrize(("name", "outputs"), LOSSES)
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 17, 64, 1000, 9001])
+@each_case("name, outputs", LOSSES)
+@each_case("count", [1, 2, 7, 8, 9, 17, 64, 1000, 9001])
 def test_a_row_adds_the_same_wherever_it_stands(name, outputs, count):
     """The sum over all is the sum of what each adds alone, bit for bit: also across chunks."""
     table, wanted = tables(count, count, 5), targets(count, count, name, outputs)
@@ -94,8 +95,8 @@ def test_a_row_adds_the_same_wherever_it_stands(name, outputs, count):
     assert np.array_equal(whole, total)
 
 
-@pytest.mark.parametrize("layout", [np.asfortranarray, lambda t: t.repeat(2, axis=1)[:, ::2]])
-@pytest.mark.parametrize("count", [1, 2, 3, 9])
+@each_case("layout", [np.asfortranarray, lambda t: t.repeat(2, axis=1)[:, ::2]])
+@each_case("count", [1, 2, 3, 9])
 def test_a_row_adds_the_same_however_the_table_lies(layout, count):
     """Data frames come in columns, of which numpy adds one row's squares in another order."""
     g, loss = np.random.default_rng(count), Loss("squared")
@@ -119,7 +120,7 @@ def test_a_table_of_single_precision_is_as_one_of_double():
     assert np.array_equal(*both)
 
 
-@pytest.mark.parametrize("name", ["sigmoid", "softmax"])
+@each_case("name", ["sigmoid", "softmax"])
 def test_exponentials_do_not_depend_on_the_place(name):
     """What exactness rests on, of numbers of all sizes: each row alone and among any others."""
     g, loss = np.random.default_rng(0), Loss(name)
@@ -174,7 +175,7 @@ def test_scores_are_exact_products():
     assert not zero.any()
 
 
-@pytest.mark.parametrize(("name", "outputs"), LOSSES)
+@each_case("name, outputs", LOSSES)
 def test_it_is_the_sum_of_clipped_gradients(name, outputs):
     g = np.random.default_rng(5)
     table, model = g.normal(size=(200, 7)) * 3, g.normal(size=(outputs, 7))
@@ -203,9 +204,7 @@ def test_no_rows():
     assert found.tolist() == [[0, 0]]
 
 
-@pytest.mark.parametrize(
-    ("value", "said"), [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "inf"), (1.1e60, "beyond")]
-)
+@each_case("value, said", [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "inf"), (1.1e60, "beyond")])
 def test_a_bad_value_is_named_by_its_row(value, said):
     table = np.zeros((5, 3))
     table[3, 1] = value
@@ -230,7 +229,7 @@ def test_a_model_beyond_floats():
             rows.total(np.arange(2), np.array([[weight]]), np.ones((2, 1)), Loss("squared"), 1.0)
 
 
-@pytest.mark.parametrize("owners", [None, np.array([0, 0])])
+@each_case("owners", [None, np.array([0, 0])])
 def test_a_computer_that_computes_wrongly_shows_nothing(owners):
     rows = UnitRows(np.ones((2, 1)), owners)
     rows._largest = rows._largest + 3

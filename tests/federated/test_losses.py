@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.optimize import approx_fprime
 
 from securecomp.errors import ParameterError
 from securecomp.federated.losses import NAMES, Loss, one_hot
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_residuals_are_the_gradients_of_the_losses(name):
     rng = np.random.default_rng(0)
     width = 4 if name == "softmax" else 1
@@ -21,7 +22,7 @@ def test_residuals_are_the_gradients_of_the_losses(name):
         assert loss.residuals(scores, targets)[0] == pytest.approx(slope, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["sigmoid", "softmax"])
+@each_case("name", ["sigmoid", "softmax"])
 def test_large_scores_neither_overflow_nor_lose_the_small_probability(name):
     loss = Loss(name)
     scores = np.array([[-800.0], [-40.0], [0.0], [800.0]])

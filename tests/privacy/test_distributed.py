@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import optimize, stats
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
@@ -62,7 +63,7 @@ def test_wide_discrete_gaussians_add_up_to_nearly_one():
     assert claimed >= exact * (1 - 1e-12)
 
 
-@pytest.mark.parametrize(("sigma", "parties"), [(2.0, 2), (2.0, 6), (2.5, 4), (3.0, 3)])
+@each_case("sigma, parties", [(2.0, 2), (2.0, 6), (2.5, 4), (3.0, 3)])
 def test_tau_bounds_what_sums_differ_by(sigma, parties):
     total = noise_distributions.sum_mass(noise_distributions.gaussian_mass(sigma**2, 60), parties)[
         :40
@@ -88,8 +89,8 @@ def renyi(mass, shift, order):
     return (top + math.log(sum(math.exp(v - top) for v in logs))) / (order - 1)
 
 
-@pytest.mark.parametrize("variance", [5.0, 20.0, 200.0])
-@pytest.mark.parametrize("shift", [1, 3])
+@each_case("variance", [5.0, 20.0, 200.0])
+@each_case("shift", [1, 3])
 def test_the_bound_on_skellams_divergence_is_above_the_true_one(variance, shift):
     """Theorem 3.5 against divergences summed up; and the Gaussian's alone is too low."""
     change = UnitChange(1, shift, float(shift))
@@ -109,8 +110,8 @@ def test_the_bound_on_skellams_divergence_is_above_the_true_one(variance, shift)
     assert any(bounds[o] > o * shift**2 / (2 * variance) for o in (2, 8, 20))
 
 
-@pytest.mark.parametrize("shift", [1, 2, 7])
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0])
+@each_case("shift", [1, 2, 7])
+@each_case("epsilon", [0.0, 0.3, 1.0, 4.0])
 def test_exact_delta_is_the_sum(shift, epsilon):
     for half in (
         noise_distributions.skellam_mass(9.0, 90),
@@ -140,8 +141,8 @@ def test_renyi_conversion_is_the_gaussians_to_its_slack():
     assert 3.730632 < sigma < 3.730632 * 1.10
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@each_case("kind", KINDS)
+@each_case("epsilon", [0.1, 1.0, 5.0])
 def test_plans_keep_their_promise_with_the_honest_parts_alone(kind, epsilon):
     """Recomputed from what the parts are, without the code that calibrated them."""
     for parties, colluding, dropouts in ((2, 1, 0), (6, 1, 0), (10, 3, 2)):
@@ -171,7 +172,7 @@ def test_plans_keep_their_promise_with_the_honest_parts_alone(kind, epsilon):
                 assert delta_by_hand(whole(less), 1, epsilon) > 1e-6
 
 
-@pytest.mark.parametrize("kind", ["skellam", "discrete-gaussian"])
+@each_case("kind", ["skellam", "discrete-gaussian"])
 def test_several_blocks_are_paid_from_one_budget(kind):
     blocks = [ONE, UnitChange(4, 365, 365.0), UnitChange(8, 6, 3.0)]
     made = plan(kind, blocks, 1.0, 1e-6, 5)
@@ -198,7 +199,7 @@ def test_which_accountant():
     assert plan("skellam", [UnitChange(1, 10**7, 1e7, one=True)], 1.0, 1e-6, 3).accountant == "RDP"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_case("kind", KINDS)
 def test_error_bars_hold(kind, replay):
     """95 % at least, and not much more, of sums by the sampler itself."""
     for epsilon, parties in ((1.0, 2), (1.0, 8), (0.1, 3)):
@@ -212,7 +213,7 @@ def test_error_bars_hold(kind, replay):
         assert 0.93 < spread < 1.07
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_case("kind", KINDS)
 def test_noise_is_within_its_headroom(kind, replay):
     made = plan(kind, [UnitChange(50_000, 3, 3.0, one=True)], 1.0, 1e-6, 4)
     assert max(map(abs, made.draw(0, replay(1)))) <= made.reach(0)
@@ -238,7 +239,7 @@ def test_parties_draw_different_noise():
     assert made.draw(0) != made.draw(0)
 
 
-@pytest.mark.parametrize("protocol", ["sharing", "masking"])
+@each_case("protocol", ["sharing", "masking"])
 def test_negative_noised_counts_come_out_negative(protocol, replay):
     """A count of nothing with noise below nothing is not decoded as a huge one."""
     made = plan("skellam", [UnitChange(64, 1, 1.0, one=True)], 0.5, 1e-6, 4)
@@ -322,8 +323,8 @@ def test_masking_never_goes_below_what_secrecy_needs():
         Masking().requiring(2, 2)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each_case(
+    "arguments, message",
     [
         (("uniform", [ONE], 1.0, 1e-6, 3), "noise is one of skellam"),
         (("skellam", [ONE], 0.0, 1e-6, 3), "epsilon is a positive finite"),
@@ -432,8 +433,8 @@ def test_a_noised_vector_sum_is_as_far_off_as_said(replay):
     assert stats.normaltest(error).pvalue > 1e-6
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each_case(
+    "arguments, message",
     [
         ((0, 1.0, 1.0), "at least one element"),
         ((4, 0.0, 1.0), "clip is a positive"),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import stats
 
 from securecomp.errors import ParameterError, RangeError
@@ -17,8 +18,8 @@ def codes(counts):
     return np.repeat(np.arange(len(counts)), counts)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize("answers", [2, 5])
+@each_case("epsilon", [0.1, 1.0, 3.0])
+@each_case("answers", [2, 5])
 def test_responses_have_exactly_their_probabilities(epsilon, answers, replay):
     people = 60_000
     drawn = Response(epsilon, answers).answer(np.zeros(people, int), replay(1))
@@ -38,7 +39,7 @@ def test_a_response_promises_epsilon_and_no_less():
             assert math.isclose(response.kept + (answers - 1) * response.false, 1)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@each_case("epsilon", [0.5, 2.0])
 def test_bits_are_flipped_as_they_should_be(epsilon, replay):
     people, answers = 20_000, 4
     unary = Unary(epsilon, answers)
@@ -54,7 +55,7 @@ def test_bits_are_flipped_as_they_should_be(epsilon, replay):
     assert math.isclose(ratio, math.exp(epsilon))
 
 
-@pytest.mark.parametrize("mechanism", [Response, Unary])
+@each_case("mechanism", [Response, Unary])
 def test_estimates_are_unbiased_and_their_intervals_hold(mechanism, replay):
     true = [900, 500, 80, 20]
     people = sum(true)
@@ -111,7 +112,7 @@ def test_answers_follow_from_the_entropy_alone(replay):
         assert mechanism.reports(np.zeros(0, int)).shape == (0, 3)
 
 
-@pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, True])
+@each_case("bad", [0, -1.0, math.nan, math.inf, True])
 def test_bad_epsilon(bad):
     with pytest.raises(ParameterError, match="epsilon is a positive finite"):
         Response(bad, 2)

@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pandas as pd
-import pytest
+from cases import each_case
 
 from securecomp import Column, Privacy
 from securecomp.protocol import sum_protocols as sums
@@ -83,9 +83,9 @@ def totals(data, terms, question, missing):
     return found, [noised._change(measure, schema) for measure in measures]
 
 
-@pytest.mark.parametrize("missing", ["error", "drop"])
-@pytest.mark.parametrize("relation", ["add/remove", "replace-one"])
-@pytest.mark.parametrize("unit", ["record", "patient"])
+@each_case("missing", ["error", "drop"])
+@each_case("relation", ["add/remove", "replace-one"])
+@each_case("unit", ["record", "patient"])
 def test_no_unit_changes_more_than_is_planned_for(unit, relation, missing):
     rng = random.Random(f"{unit} {relation} {missing}")  # noqa: S311
     questions = [

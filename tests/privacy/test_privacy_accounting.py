@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from cases import each_case
 
 from securecomp.errors import BackendUnavailableError, ParameterError
 from securecomp.privacy import accounting
@@ -95,7 +96,7 @@ def test_what_is_only_promised():
     assert total([(Promised(0.1), 2)], 0).epsilon == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("steps", [ABADI, [(Laplace(3), 7), (Gaussian(2), 2)]])
+@each_case("steps", [ABADI, [(Laplace(3), 7), (Gaussian(2), 2)]])
 def test_the_tightest_is_named(steps):
     found = total(steps, 1e-5)
     assert found.epsilon == min(found.bounds.values()) == found.bounds[found.accountant]
@@ -111,7 +112,7 @@ def test_more_answers_cost_more():
         assert found[0] < found[2] <= 25 * found[0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "mechanism", [Laplace(1e-3), Gaussian(1e-2), Gaussian(1e4), Laplace(1e4), Sampled(1, 1e-2)]
 )
 def test_far_too_little_and_far_too_much_noise_end(mechanism):
@@ -124,8 +125,8 @@ def test_a_whole_sample_is_no_sample():
     )
 
 
-@pytest.mark.parametrize(
-    ("steps", "message"),
+@each_case(
+    "steps, message",
     [
         ([], "nothing was answered"),
         ([(Laplace(0), 1)], "ratio of noise is a finite number above 0"),
@@ -146,7 +147,7 @@ def test_steps_that_make_no_sense(steps, message):
         total(steps, 1e-5)
 
 
-@pytest.mark.parametrize("delta", [-1, 1, math.nan])
+@each_case("delta", [-1, 1, math.nan])
 def test_a_delta_that_is_none(delta):
     with pytest.raises(ParameterError, match="delta"):
         total([(Laplace(1), 1)], delta)

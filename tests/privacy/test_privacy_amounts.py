@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,28 +50,30 @@ def test_text_reads_back(value):
     assert exact(written(-fraction), "epsilon") == -fraction
 
 
-@pytest.mark.parametrize(("value", "text"), [("1e-6", "0.000001"), ("5e-10", "5e-10"), ("3", "3")])
+@each_case("value, text", [("1e-6", "0.000001"), ("5e-10", "5e-10"), ("3", "3")])
 def test_text_is_short(value, text):
     assert written(exact(value, "delta")) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
-    [math.nan, math.inf, -math.inf, "", "one", "1/0", "nan", "inf", "1e999999999", True, None, [1],
-     Decimal("NaN"), Decimal("1e99999"), 1e400],
-)  # fmt: skip
+    [
+        *(math.nan, math.inf, -math.inf, "", "one", "1/0", "nan", "inf", "1e999999999"),
+        *(True, None, [1], Decimal("NaN"), Decimal("1e99999"), 1e400),
+    ],
+)
 def test_what_is_no_finite_number(value):
     with pytest.raises(ParameterError, match="epsilon is a"):
         exact(value, "epsilon")
 
 
-@pytest.mark.parametrize("value", [0, 0.0, -1, "-0.1", Decimal(0)])
+@each_case("value", [0, 0.0, -1, "-0.1", Decimal(0)])
 def test_epsilon_is_above_zero(value):
     with pytest.raises(ParameterError, match="epsilon must be above 0"):
         epsilon_of(value)
 
 
-@pytest.mark.parametrize("value", [-1e-9, 1, 1.5, "2"])
+@each_case("value", [-1e-9, 1, 1.5, "2"])
 def test_delta_is_a_probability(value):
     with pytest.raises(ParameterError, match="delta is a probability"):
         delta_of(value, needed=False)

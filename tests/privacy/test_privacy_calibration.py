@@ -7,6 +7,7 @@ from itertools import pairwise
 import dp_accounting
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -20,8 +21,8 @@ ONE = Sensitivity(Fraction(1), Fraction(1))
 TWO_COUNTS = sensitivity.histogram(Neighbours("replace-one"))
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "sigma"),
+@each_case(
+    "epsilon, sigma",
     [
         (0.1, 30.74957),
         (0.5, 7.031827),
@@ -38,7 +39,7 @@ def test_analytic_sigma(epsilon, sigma):
     assert found == pytest.approx(dp_accounting.get_sigma_gaussian(epsilon, 1e-5), rel=1e-9)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.2384217), (1, 0.1269367), (2, 0.0209236)])
+@each_case("epsilon, delta", [(0.5, 0.2384217), (1, 0.1269367), (2, 0.0209236)])
 def test_delta_at_sigma_one(epsilon, delta):
     assert calibration.gaussian_delta(1, epsilon) == pytest.approx(delta, abs=1e-7)
 
@@ -49,7 +50,7 @@ def test_classical():
     assert calibration.classical_gaussian_scale(mean, 0.9, 1e-5) == pytest.approx(107.7, abs=0.05)
 
 
-@pytest.mark.parametrize("epsilon", [1.01, 2, 50])
+@each_case("epsilon", [1.01, 2, 50])
 def test_the_classical_formula_ends_at_one(epsilon):
     with pytest.raises(ParameterError, match=r"holds up to epsilon 1.*gaussian_scale"):
         calibration.classical_gaussian_scale(ONE, epsilon, 1e-5)
@@ -58,8 +59,8 @@ def test_the_classical_formula_ends_at_one(epsilon):
     assert calibration.gaussian_delta(sigma, 50) > 0.5
 
 
-@pytest.mark.parametrize("ratio", [0.3, 1, 5, 40])
-@pytest.mark.parametrize("epsilon", [0, 0.01, 0.3, 2, 6])
+@each_case("ratio", [0.3, 1, 5, 40])
+@each_case("epsilon", [0, 0.01, 0.3, 2, 6])
 def test_delta_is_the_integral(ratio, epsilon):
     """Both signs of the exponent, where a sign error in either branch would show."""
 
@@ -124,8 +125,8 @@ def test_error_bars():
             calibration.laplace_error(1, confidence)
 
 
-@pytest.mark.parametrize("epsilon", [0, 0.0, -1, math.nan, math.inf, "x"])
-@pytest.mark.parametrize(
+@each_case("epsilon", [0, 0.0, -1, math.nan, math.inf, "x"])
+@each_case(
     "scale",
     [
         lambda epsilon: calibration.laplace_scale(ONE, epsilon),
@@ -138,7 +139,7 @@ def test_an_epsilon_that_is_none_ends_at_once(scale, epsilon):
         scale(epsilon)
 
 
-@pytest.mark.parametrize("delta", [0, -0.1, 1, 2, math.nan])
+@each_case("delta", [0, -0.1, 1, 2, math.nan])
 def test_a_delta_that_is_none(delta):
     for scale in (calibration.gaussian_scale, calibration.classical_gaussian_scale):
         with pytest.raises(ParameterError, match="delta"):
@@ -147,9 +148,8 @@ def test_a_delta_that_is_none(delta):
         calibration.gaussian_epsilon(1, delta)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta"),
-    [(1e-300, 1e-5), (1e-9, 1e-100), (1, "1e-310"), (1e7, 1e-5), ("1e300", 0.1)],
+@each_case(
+    "epsilon, delta", [(1e-300, 1e-5), (1e-9, 1e-100), (1, "1e-310"), (1e7, 1e-5), ("1e300", 0.1)]
 )
 def test_beyond_what_floats_tell_is_refused_and_not_searched(epsilon, delta):
     refused = "floating point cannot tell|below 1e-300|promises nothing"
@@ -157,7 +157,7 @@ def test_beyond_what_floats_tell_is_refused_and_not_searched(epsilon, delta):
         calibration.gaussian_ratio(epsilon, delta)
 
 
-@pytest.mark.parametrize("ratio", [0, -1, math.nan, math.inf])
+@each_case("ratio", [0, -1, math.nan, math.inf])
 def test_noise_that_is_none(ratio):
     for find in (calibration.gaussian_delta, calibration.gaussian_epsilon):
         with pytest.raises(ParameterError, match="finite number above 0"):

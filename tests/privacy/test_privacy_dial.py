@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from cases import each_case
 from chromium import running
 from scipy.integrate import quad
 
@@ -26,8 +27,8 @@ from securecomp.privacy.epsilon_explorer import (
 )
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "answers", "right", "error"),
+@each_case(
+    "epsilon, answers, right, error",
     [
         (1, 1, "69.7 %", "1.00"),
         (0.1, 1, "52.4 %", "10"),
@@ -41,7 +42,7 @@ def test_a_count_of_40(epsilon, answers, right, error):
     assert percent(SliderPosition(1, 1).cap) == "73.1 %"
 
 
-@pytest.mark.parametrize(("epsilon", "answers"), [(1, 1), (0.3, 5), (2, 3), (0.5, 30)])
+@each_case("epsilon, answers", [(1, 1), (0.3, 5), (2, 3), (0.5, 30)])
 def test_against_a_simulation(epsilon, answers):
     means = np.random.default_rng(9).laplace(0, 1 / epsilon, (400_000, answers)).mean(axis=1)
     setting = SliderPosition(epsilon, answers)
@@ -49,9 +50,7 @@ def test_against_a_simulation(epsilon, answers):
     assert setting.error == pytest.approx(np.abs(means).mean(), rel=5e-3)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "answers"), list(itertools.product((0.05, 1, 7), (1, 2, 10, 100)))
-)
+@each_case("epsilon, answers", list(itertools.product((0.05, 1, 7), (1, 2, 10, 100))))
 def test_density_accuracy_and_error_agree(epsilon, answers):
     setting = SliderPosition(epsilon, answers)
     far = 40 / epsilon / math.sqrt(answers)
@@ -64,7 +63,7 @@ def test_density_accuracy_and_error_agree(epsilon, answers):
     assert sum(weights(answers)) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(("epsilon", "answers"), [(0, 1), (-1, 1), (math.nan, 1), (1, 0)])
+@each_case("epsilon, answers", [(0, 1), (-1, 1), (math.nan, 1), (1, 0)])
 def test_positions_that_are_none(epsilon, answers):
     with pytest.raises(ParameterError):
         SliderPosition(epsilon, answers)
@@ -159,7 +158,7 @@ def test_by_keyboard(shown):
     assert "100 answers" in shown.value("document.getElementById('words').textContent")
 
 
-@pytest.mark.parametrize("width", [320, 400, 900])
+@each_case("width", [320, 400, 900])
 def test_on_a_phone(shown, width):
     shown.open(shown.address, width=width)
     assert shown.value("document.documentElement.scrollWidth") <= width

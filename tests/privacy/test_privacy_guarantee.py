@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.optimize import linprog
 
 from securecomp.errors import ParameterError
@@ -23,16 +24,14 @@ from securecomp.privacy.sensitivity import Neighbours
 MADE = Guarantee(1.0, 1e-6, Neighbours("add/remove", "patient", 3), "Laplace", 3.0, 8.99, "plain")
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "accuracy"), [(1, 0.731), (0.1, 0.525), (3, 0.953), (0.5, 0.622), (10, 0.99995)]
-)
+@each_case("epsilon, accuracy", [(1, 0.731), (0.1, 0.525), (3, 0.953), (0.5, 0.622), (10, 0.99995)])
 def test_the_best_accuracy(epsilon, accuracy):
     assert best_accuracy(epsilon) == pytest.approx(accuracy, abs=5e-4)
     assert best_accuracy(epsilon) == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)))
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1, 3])
-@pytest.mark.parametrize("delta", [0, 1e-3, 0.2])
+@each_case("epsilon", [0.1, 1, 3])
+@each_case("delta", [0, 1e-3, 0.2])
 def test_no_pair_of_distributions_gives_an_attacker_more(epsilon, delta):
     """The best mechanism for the attacker, as a linear program over four outcomes."""
     grow = math.exp(epsilon)
@@ -72,7 +71,7 @@ def test_in_words():
     )
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
+@each_case("epsilon", [0, -1, math.nan, math.inf])
 def test_an_epsilon_that_is_none(epsilon):
     for find in (explain, best_accuracy, best_detection):
         with pytest.raises(ParameterError, match="epsilon"):

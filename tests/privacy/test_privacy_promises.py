@@ -1,6 +1,7 @@
 """The table of promises is what the package computes today, and noise is as large as it must be."""
 
 import pytest
+from cases import each_case
 from scipy.stats import binom
 
 from benchmarks import promises
@@ -10,7 +11,7 @@ def test_the_table_is_today_s():
     assert promises.PAGE.read_text() == promises.page(), "run: python -m benchmarks promises"
 
 
-@pytest.mark.parametrize("epsilon", promises.EPSILONS)
+@each_case("epsilon", promises.EPSILONS)
 def test_error_bars_hold_and_are_not_too_wide(epsilon):
     """Two-sided, so that also noise that is too small fails; one in 10^6 by chance."""
     low, high = binom.interval(1 - 1e-6, promises.RUNS, 0.95)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,8 +49,8 @@ def largest(neighbours, values, result):
     return max(sum(abs(gap)) for gap in gaps), max(sum(gap**2) for gap in gaps)
 
 
-@pytest.mark.parametrize("neighbours", KINDS, ids=str)
-@pytest.mark.parametrize("ends", BOUNDS, ids=str)
+@each_case("neighbours", KINDS)
+@each_case("ends", BOUNDS)
 def test_a_sum(neighbours, ends):
     low, high = map(Fraction, ends)
     found = sensitivity.total(Bounds(*ends), neighbours)
@@ -57,7 +58,7 @@ def test_a_sum(neighbours, ends):
     assert (found.l1, found.squared) == tried
 
 
-@pytest.mark.parametrize("neighbours", KINDS, ids=str)
+@each_case("neighbours", KINDS)
 def test_a_count_and_a_histogram(neighbours):
     found = sensitivity.count(neighbours)
     assert (found.l1, found.squared) == largest(neighbours, [0, 1], lambda unit: [sum(unit)])
@@ -66,8 +67,8 @@ def test_a_count_and_a_histogram(neighbours):
     assert (found.l1, found.squared) == counts
 
 
-@pytest.mark.parametrize("neighbours", KINDS, ids=str)
-@pytest.mark.parametrize("ends", BOUNDS, ids=str)
+@each_case("neighbours", KINDS)
+@each_case("ends", BOUNDS)
 def test_the_parts_of_a_mean(neighbours, ends):
     low, high = map(Fraction, ends)
     parts = sensitivity.mean_parts(Bounds(*ends), neighbours)
@@ -80,7 +81,7 @@ def test_the_parts_of_a_mean(neighbours, ends):
     assert both.squared >= squared
 
 
-@pytest.mark.parametrize("neighbours", KINDS, ids=str)
+@each_case("neighbours", KINDS)
 def test_a_clipped_vector(neighbours):
     far = [np.array([Fraction(3), Fraction(4)]), np.array([-3, 4]), np.array([-3, -4])]
     found = sensitivity.vector(5, 2, neighbours)
@@ -109,7 +110,7 @@ def test_both_bounds_count():
     assert sensitivity.mean(Bounds(20, 70), 10, REPLACED).l1 == 5
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int64, int, Decimal, Fraction])
+@each_case("kind", [np.float32, np.float16, np.int64, int, Decimal, Fraction])
 def test_a_bound_keeps_its_value_whatever_holds_it(kind):
     bounds = Bounds(kind(0), kind(3))
     assert bounds.magnitude == 3
@@ -131,8 +132,8 @@ def test_on_a_finer_grid():
     assert (found.l1, found.squared) == (Fraction(1024, 10), Fraction(1024, 10) ** 2)
 
 
-@pytest.mark.parametrize(
-    ("ends", "message"),
+@each_case(
+    "ends, message",
     [
         ((1, 0), "bounds are crossed: 1 is above 0"),
         ((0, math.inf), "upper bound is a finite number"),
@@ -148,7 +149,7 @@ def test_bounds_that_are_none(ends, message):
         Bounds(*ends)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "make",
     [
         lambda: sensitivity.total(Bounds(3, 3), REPLACED),
@@ -162,7 +163,7 @@ def test_what_nobody_can_change_gets_no_noise(make):
         make()
 
 
-@pytest.mark.parametrize("neighbours", [RECORD, Neighbours("replace-one", "patient", 2)], ids=str)
+@each_case("neighbours", [RECORD, Neighbours("replace-one", "patient", 2)])
 def test_a_private_denominator_is_refused(neighbours):
     with pytest.raises(ParameterError, match=r"denominator would reveal it.*mean_parts"):
         sensitivity.mean(Bounds(0, 1), 10, neighbours)
@@ -173,8 +174,8 @@ def test_the_mean_of_nothing():
         sensitivity.mean(Bounds(0, 1), 0, REPLACED)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each_case(
+    "arguments, message",
     [
         (("add",), "relation is one of"),
         (("add/remove", "person"), "unit is one of"),

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from cases import each_case
 from replaying import Replay
 from scipy import stats
 
@@ -99,8 +100,8 @@ def opened(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("protocol", ["sharing", "masking", "paillier"])
-@pytest.mark.parametrize("noise", ["skellam", "discrete-gaussian", "laplace"])
+@each_case("protocol", ["sharing", "masking", "paillier"])
+@each_case("noise", ["skellam", "discrete-gaussian", "laplace"])
 def test_answers_are_near_the_truth_and_say_what_they_promise(protocol, noise):
     all_rows = pd.concat(frames().values())
     study = private(protocol=protocol, noise=noise, epsilon=8.0)
@@ -255,8 +256,8 @@ def test_a_patient_has_no_more_rows_than_agreed(no_noise):
     assert "at no more than 1 site, of which each site took the first 1" in text
 
 
-@pytest.mark.parametrize(
-    ("column", "cell", "ask", "words"),
+@each_case(
+    "column, cell, ask, words",
     [
         ("los", "text", lambda s: s.sum("los"), "column 'los': row 4 is text and not a number"),
         (
@@ -454,8 +455,8 @@ def test_a_codebooks_range_is_what_values_are_clipped_to():
     assert scale(temp=(35, 36)) < 0.5 * scale()
 
 
-@pytest.mark.parametrize(
-    ("question", "error"),
+@each_case(
+    "question, error",
     [
         (Variance("los"), ParameterError),
         (Sum("pid"), ParameterError),
@@ -593,8 +594,8 @@ def test_the_minimum_of_masking_is_the_plans(monkeypatch):
     assert list(dict.fromkeys(seen)) == [4, 3]
 
 
-@pytest.mark.parametrize(
-    ("terms", "message"),
+@each_case(
+    "terms, message",
     [
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": -1}, "epsilon"),
@@ -639,7 +640,7 @@ def test_laplace_costs_no_delta():
     assert Privacy(1.0, 1e-6, noise="laplace").cost.delta == 0
 
 
-@pytest.mark.parametrize("ordered", [True, False])
+@each_case("ordered", [True, False])
 def test_a_frames_own_categories_are_no_declaration(ordered):
     """pandas' categories are what some row once had: a group of them would tell of it."""
     data = frames()
@@ -660,9 +661,8 @@ def test_more_colluding_sites_than_masking_protects_against_are_refused():
     private(data, protocol="sharing", colluding=6).count()
 
 
-@pytest.mark.parametrize(
-    ("name", "protocol"),
-    [("server 1", "sharing"), ("server", "masking"), ("aggregator", "paillier")],
+@each_case(
+    "name, protocol", [("server 1", "sharing"), ("server", "masking"), ("aggregator", "paillier")]
 )
 def test_a_sites_name_is_refused_before_anything_is_spent(name, protocol):
     data = frames()
@@ -682,8 +682,8 @@ def test_a_question_that_cannot_be_paid_reads_no_row(tmp_path):
         private(columns=columns, ledger=ledger, epsilon=0.25).count(by="ward")
 
 
-@pytest.mark.parametrize(
-    ("terms", "message"),
+@each_case(
+    "terms, message",
     [
         ({"epsilon": 1000}, "epsilon of a run is from 1e-09 to 100"),
         ({"epsilon": "1e309"}, "epsilon of a run is from"),
@@ -705,7 +705,7 @@ def test_bounds_of_columns_that_are_none():
         from_options(1, 1e-6, clip=["los=0:60", "los=0:300"])
 
 
-@pytest.mark.parametrize("epsilon", ["1e-9", "1e-6", "0.5", "60"])
+@each_case("epsilon", ["1e-9", "1e-6", "0.5", "60"])
 def test_laplace_at_every_epsilon(epsilon):
     found = private(noise="laplace", delta=0, epsilon=epsilon).count()
     b = 1 / float(epsilon)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from securecomp.privacy import rotation
 from securecomp.privacy.rotation import Encoding
@@ -54,7 +55,7 @@ def test_a_row_beyond_all_floats():
     assert np.allclose(encoding.decode(encoding.encode([[1.7e308] * 4])), 0.5)
 
 
-@pytest.mark.parametrize("scale", [0.5, 3.0])
+@each_case("scale", [0.5, 3.0])
 def test_integers_are_within_the_bound_exactly(scale):
     encoding = Encoding(3, 1.0, scale, SEED)
     axis = np.arange(-6, 7)

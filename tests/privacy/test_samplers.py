@@ -7,6 +7,7 @@ from fractions import Fraction
 import gmpy2
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import special, stats
 
 from securecomp.core import entropy
@@ -49,7 +50,7 @@ def assert_fits(drawn, values, masses):
     assert stats.chisquare(found, want).pvalue > _RARE
 
 
-@pytest.mark.parametrize(("draw", "parameter", "mass"), _SYMMETRIC)
+@each_case("draw, parameter, mass", _SYMMETRIC)
 def test_values_have_exactly_their_probabilities(draw, parameter, mass, replay):
     drawn = draw(parameter, _DRAWS, replay(1))
     half = mass(float(parameter), 400)
@@ -57,7 +58,7 @@ def test_values_have_exactly_their_probabilities(draw, parameter, mass, replay):
     assert_fits(drawn, values, half[np.abs(values)])
 
 
-@pytest.mark.parametrize(("draw", "parameter", "mass"), _SYMMETRIC)
+@each_case("draw, parameter, mass", _SYMMETRIC)
 def test_the_variance_is_not_too_small(draw, parameter, mass, replay):
     """Fails if noise is narrower than it says, by a confidence bound from its fourth moment."""
     drawn = draw(parameter, _DRAWS, replay(2)).astype(float)
@@ -75,7 +76,7 @@ def test_the_gaussians_variance_is_that_of_the_formula():
     assert math.isclose(2 * (whole * np.arange(101.0) ** 2).sum(), 4.0, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("mean", [0.3, 5, Fraction(80, 3), 1000])
+@each_case("mean", [0.3, 5, Fraction(80, 3), 1000])
 def test_poisson_has_its_probabilities(mean, replay):
     drawn = samplers.poisson(mean, _DRAWS, replay(3))
     assert drawn.min() >= 0
@@ -83,7 +84,7 @@ def test_poisson_has_its_probabilities(mean, replay):
     assert_fits(drawn, values, stats.poisson.pmf(values, float(mean)))
 
 
-@pytest.mark.parametrize("mean", [1.5e6, 1e12, Fraction(2) ** 101])
+@each_case("mean", [1.5e6, 1e12, Fraction(2) ** 101])
 def test_poisson_of_large_means_fits_the_normal_law(mean, replay):
     drawn = samplers.poisson(mean, 50_000, replay(4))
     whole = math.floor(mean)
@@ -94,7 +95,7 @@ def test_poisson_of_large_means_fits_the_normal_law(mean, replay):
     assert 1 - 5 * error < z.var() < 1 + 5 * error
 
 
-@pytest.mark.parametrize("mean", [0.7, 15.5, 40.0, 1e4, 1e9, 1e15])
+@each_case("mean", [0.7, 15.5, 40.0, 1e4, 1e9, 1e15])
 def test_logarithms_of_poisson_are_right_where_they_decide(mean):
     """Against interval arithmetic: within 2^-44 of what a proposal is accepted with."""
     whole, spread = math.floor(mean), math.sqrt(mean)
@@ -111,7 +112,7 @@ def test_logarithms_of_poisson_are_right_where_they_decide(mean):
             assert abs(gmpy2.exp(gmpy2.mpfr(log) + rise) - gmpy2.exp(exact + rise)) < 2.0**-44
 
 
-@pytest.mark.parametrize("mean", [1e-6, 0.4, 1, 2.5, 17, 16.999, 1e3, 12345.6, 1e8, 1e13, 2**90])
+@each_case("mean", [1e-6, 0.4, 1, 2.5, 17, 16.999, 1e3, 12345.6, 1e8, 1e13, 2**90])
 def test_proposals_are_nowhere_too_rare_for_poisson(mean, replay):
     """The sampler checks it itself, on all that it draws; here far into both tails too."""
     for seed in range(20):
@@ -213,7 +214,7 @@ def test_uniform_integers_are_uniform(replay):
     assert_fits(np.array([int(n) >> 200 for n in wide]), np.arange(3), np.full(3, 1 / 3))
 
 
-@pytest.mark.parametrize("p", [0, 1, Fraction(1, 3), 0.1, Fraction(1, 10**30)])
+@each_case("p", [0, 1, Fraction(1, 3), 0.1, Fraction(1, 10**30)])
 def test_bernoulli(p, replay):
     drawn = samplers.bernoulli(p, _DRAWS, replay(10))
     assert stats.binomtest(int(drawn.sum()), _DRAWS, float(p)).pvalue > _RARE
@@ -221,7 +222,7 @@ def test_bernoulli(p, replay):
         assert drawn.all() == bool(p)
 
 
-@pytest.mark.parametrize("exponent", [0, 0.001, 1, Fraction(5, 2), 8.0])
+@each_case("exponent", [0, 0.001, 1, Fraction(5, 2), 8.0])
 def test_bernoulli_of_an_exponential(exponent, replay):
     drawn = samplers.bernoulli_exp(exponent, _DRAWS, replay(11))
     assert stats.binomtest(int(drawn.sum()), _DRAWS, math.exp(-exponent)).pvalue > _RARE
@@ -268,7 +269,7 @@ def test_sizes():
     assert len(samplers.discrete_gaussian(3, 150_000)) == 150_000  # several batches
 
 
-@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, "1", None, True])
+@each_case("bad", [0, -1, math.nan, math.inf, "1", None, True])
 def test_bad_parameters(bad):
     for draw in (samplers.discrete_laplace, samplers.discrete_gaussian, samplers.skellam):
         with pytest.raises(ParameterError, match="positive finite number"):

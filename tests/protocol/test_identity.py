@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each_case
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from sharing import reference
@@ -73,7 +74,7 @@ def test_secrets_are_those_of_rfc_7748():
     assert exchange(bob, bytes.fromhex(ALICE_PUBLIC)).hex() == SHARED
 
 
-@pytest.mark.parametrize("peer", SMALL_ORDER)
+@each_case("peer", SMALL_ORDER)
 def test_points_of_small_order_are_refused(peer):
     key, point = X25519PrivateKey.from_private_bytes(ALICE), bytes.fromhex(peer)
     with pytest.raises(KeyMismatchError, match="not a valid"):
@@ -83,13 +84,13 @@ def test_points_of_small_order_are_refused(peer):
         alice.shared(point + alice.public[32:])
 
 
-@pytest.mark.parametrize("size", [0, 31, 33, 64])
+@each_case("size", [0, 31, 33, 64])
 def test_points_of_another_length_are_refused(size):
     with pytest.raises(KeyMismatchError, match="not a valid"):
         exchange(X25519PrivateKey.from_private_bytes(ALICE), b"\x09" * size)
 
 
-@pytest.mark.parametrize("size", [0, 32, 63, 65])
+@each_case("size", [0, 32, 63, 65])
 def test_public_keys_of_another_length_are_refused(size):
     with pytest.raises(KeyMismatchError, match=f"a public key has 64 bytes, not {size}"):
         Identity(ALICE).shared(b"\x09" * size)
@@ -128,7 +129,7 @@ def test_a_new_identity_takes_32_bytes_of_the_entropy():
     assert Identity.generate().public != Identity.generate().public
 
 
-@pytest.mark.parametrize("size", [0, 31, 33, 64])
+@each_case("size", [0, 31, 33, 64])
 def test_a_secret_of_another_length(size):
     with pytest.raises(KeyMismatchError, match=f"a secret key has 32 bytes, not {size}"):
         Identity(bytes(size))
@@ -169,7 +170,7 @@ def refused(public, signature, *statement):
         verify(public, signature, "north", *statement)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "statement",
     [
         ("survivors", b"\x00\x01", "north", 8),
@@ -184,7 +185,6 @@ def refused(public, signature, *statement):
         ("survivor", b"s\x00\x01", "north", 7),
         ("keys", b"\x00\x01", "north", 7),
     ],
-    ids=repr,
 )
 def test_a_signature_is_for_one_statement(statement):
     alice = Identity(ALICE)
@@ -208,7 +208,7 @@ def test_every_changed_bit_of_a_signature_is_refused():
             refused(alice.public, flipped(signature, position, 1 << bit), *STATEMENT)
 
 
-@pytest.mark.parametrize("size", [0, 1, 63, 65, 128])
+@each_case("size", [0, 1, 63, 65, 128])
 def test_a_signature_of_another_length_is_refused(size):
     alice = Identity(ALICE)
     refused(alice.public, (alice.sign(*STATEMENT) * 2)[:size], *STATEMENT)
@@ -223,7 +223,7 @@ def test_a_signature_is_not_taken_with_the_group_order_added():
     refused(alice.public, signature[:32] + s.to_bytes(32, "little"), *STATEMENT)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "point",
     [
         "0100000000000000000000000000000000000000000000000000000000000000",
@@ -236,7 +236,7 @@ def test_a_signing_key_of_small_order_verifies_nothing(point):
         verify(public, b"\x01" + bytes(63), "north", *STATEMENT)
 
 
-@pytest.mark.parametrize("size", [0, 32, 63, 65])
+@each_case("size", [0, 32, 63, 65])
 def test_a_public_key_of_another_length_verifies_nothing(size):
     alice = Identity(ALICE)
     refused((alice.public * 2)[:size], alice.sign(*STATEMENT), *STATEMENT)

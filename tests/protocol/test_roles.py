@@ -5,6 +5,7 @@ import pickle
 from typing import ClassVar
 
 import pytest
+from cases import each_case
 from sharing.cast import Cast
 
 from securecomp.errors import KeyMismatchError, LocalProtocolError, ParameterError
@@ -101,7 +102,7 @@ def test_a_role_follows_its_table():
             event()
 
 
-@pytest.mark.parametrize("state", State)
+@each_case("state", State)
 def test_abort_drops_the_secrets_in_every_state(state):
     toy = Toy()
     toy.state = state
@@ -127,12 +128,12 @@ def test_states_have_different_names():
     assert len({state.value for state in State}) == len(State.__members__)
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@each_case("kind", TABLES)
 def test_the_table_is_the_one_that_is_documented(kind):
     assert TABLES[kind] == kind.TRANSITIONS
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@each_case("kind", TABLES)
 def test_no_public_method_is_outside_of_the_table(kind):
     methods = [n for n in dir(kind) if not n.startswith("_") and callable(getattr(kind, n))]
     assert methods == sorted([*EVENTS[kind], "abort"])
@@ -186,7 +187,7 @@ def test_a_role_exists_once(cast, kind, duplicate):
         duplicate(role)
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@each_case("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_no_pickle_protocol_takes_a_role(protocol):
     with pytest.raises(TypeError, match="a Toy holds one-time secrets and cannot be copied"):
         pickle.dumps(Toy(), protocol)

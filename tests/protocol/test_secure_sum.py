@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharing.cast import stream
@@ -73,8 +74,8 @@ def reals(seed, parties, shape, decimals, bound):
 # Exactness.
 
 
-@pytest.mark.parametrize("servers", SERVERS)
-@pytest.mark.parametrize("shape", [(), (1,), (7,), (0,), (2, 3), (2, 0), (2, 3, 4)])
+@each_case("servers", SERVERS)
+@each_case("shape", [(), (1,), (7,), (0,), (2, 3), (2, 0), (2, 3, 4)])
 def test_integers_of_any_shape(servers, shape):
     count = int(np.prod(shape))
     vectors = {f"hospital {i}": (np.arange(count).reshape(shape) - 3) * (i + 1) for i in range(4)}
@@ -86,8 +87,8 @@ def test_integers_of_any_shape(servers, shape):
     assert (result.scale, result.protocol) == (1, "sharing")
 
 
-@pytest.mark.parametrize("servers", SERVERS)
-@pytest.mark.parametrize(("decimals", "bound"), [(1, 10), (2, 10**6), (6, 1000), (12, 50)])
+@each_case("servers", SERVERS)
+@each_case("decimals, bound", [(1, 10), (2, 10**6), (6, 1000), (12, 50)])
 def test_floats_with_decimals_are_summed_exactly(servers, decimals, bound):
     vectors, exact = reals(decimals, 5, (20,), decimals, bound)
     result = secure_sum(vectors, bound=bound, decimals=decimals, servers=servers)
@@ -106,8 +107,8 @@ def test_a_sum_that_floats_get_wrong():
     assert [a + b + c for a, b, c in zip(*vectors.values(), strict=True)] != [0.6, 0.6]
 
 
-@pytest.mark.parametrize("servers", SERVERS)
-@pytest.mark.parametrize("bits", [1, 10, 30])
+@each_case("servers", SERVERS)
+@each_case("bits", [1, 10, 30])
 def test_the_binary_grid_rounds_each_value_to_nearest(servers, bits):
     rng = np.random.default_rng(bits)
     vectors = {f"hospital {i}": rng.normal(0, 100, 30) for i in range(4)}
@@ -125,8 +126,8 @@ def test_ties_go_to_the_even_neighbour():
     assert result.integers == [0, 2, 0]
 
 
-@pytest.mark.parametrize("servers", SERVERS)
-@pytest.mark.parametrize("bound", [field.LIMIT // 3, field.LIMIT // 3 + 1, 2**63, 10**30, 10**100])
+@each_case("servers", SERVERS)
+@each_case("bound", [field.LIMIT // 3, field.LIMIT // 3 + 1, 2**63, 10**30, 10**100])
 def test_totals_wider_than_the_field_travel_in_limbs(servers, bound):
     vectors = {
         "north": np.array([bound, -bound, 1, 0], object),
@@ -151,7 +152,7 @@ def test_the_widest_total_that_needs_no_limbs(recorded):
     assert max(len(m[3]) for m in network.record) > max(sizes)
 
 
-@pytest.mark.parametrize("servers", [2, "all"])
+@each_case("servers", [2, "all"])
 def test_wide_totals_of_decimals(servers):
     vectors, exact = reals(3, 4, (3, 4), 4, 10**11)
     result = secure_sum(vectors, bound=10**16, decimals=4, servers=servers)
@@ -180,7 +181,7 @@ def test_a_total_beyond_2_53_is_rounded_once():
     assert secure_sum({"a": [one], "b": [two]}, bound=one, decimals=1).values == [total / 10]
 
 
-@pytest.mark.parametrize("decimals", [15, 22])
+@each_case("decimals", [15, 22])
 def test_wide_totals_of_decimal_objects(decimals):
     one, two = Decimal("123456789.123456789012345"), Decimal("-23456789.000000000000001")
     result = secure_sum({"a": [one], "b": [two]}, bound=10**9, decimals=decimals)
@@ -201,9 +202,7 @@ def test_the_sum_is_that_of_python_integers(data):
     assert result.integers == [sum(column) for column in zip(*vectors.values(), strict=True)]
 
 
-@pytest.mark.parametrize(
-    "dtype", [bool, "i1", "u1", "i2", "i4", "i8", "u8", "f2", "f4", "f8", ">i4", ">f8", "g"]
-)
+@each_case("dtype", [bool, "i1", "u1", "i2", "i4", "i8", "u8", "f2", "f4", "f8", ">i4", ">f8", "g"])
 def test_every_type_of_number(dtype):
     vectors = {name: np.array([0, 1, 1], dtype) for name in ("north", "south", "east")}
     assert secure_sum(vectors, bound=1).integers == [0, 3, 3]
@@ -264,7 +263,7 @@ def test_two_grids_at_once():
         secure_sum(THREE, bound=100, decimals=2, bits=10)
 
 
-@pytest.mark.parametrize("servers", [1, 0, True, 2.5, "many"])
+@each_case("servers", [1, 0, True, 2.5, "many"])
 def test_servers_that_cannot_be(servers):
     with pytest.raises(ParameterError, match="servers"):
         secure_sum(THREE, bound=100, servers=servers)
@@ -308,13 +307,13 @@ def test_bad_numbers_are_refused_and_nothing_is_sent(recorded, servers, vector, 
     assert isinstance(raised.value, SecureCompError)
 
 
-@pytest.mark.parametrize("bound", [-1, float("nan"), float("inf"), "100", None])
+@each_case("bound", [-1, float("nan"), float("inf"), "100", None])
 def test_bounds_that_cannot_be(bound):
     with pytest.raises(ParameterError, match="a bound must be a finite number of at least 0"):
         secure_sum(THREE, bound=bound)
 
 
-@pytest.mark.parametrize("name", ["", " north", "no\nrth", "x" * 101])
+@each_case("name", ["", " north", "no\nrth", "x" * 101])
 def test_names_that_cannot_be(name):
     with pytest.raises(ParameterError, match="name"):
         secure_sum(THREE | {name: [1, 2, 3]}, bound=100)
@@ -483,7 +482,7 @@ def test_threads_count_one_after_the_other():
     assert (carrier.transcript.sent["a"], carrier.transcript.received["b"]) == (3, 3)
 
 
-@pytest.mark.parametrize("elements", [0, 10, 1 << 16, 1 << 20])
+@each_case("elements", [0, 10, 1 << 16, 1 << 20])
 def test_everyone_works_once_and_answers_in_order(elements):
     done = []
     names = [f"party {i}" for i in range(9)]
@@ -498,9 +497,9 @@ def test_everyone_works_once_and_answers_in_order(elements):
     assert LocalCarrier().each(work, ["one"], elements) == {"one": "ONE"}
 
 
-@pytest.mark.parametrize("elements", [10, 1 << 20])
-@pytest.mark.parametrize("bad", "abc")
-@pytest.mark.parametrize("error", [RangeError, IndexError])
+@each_case("elements", [10, 1 << 20])
+@each_case("bad", "abc")
+@each_case("error", [RangeError, IndexError])
 def test_an_error_of_one_party_comes_out(elements, bad, error):
     carrier = LocalCarrier()
 

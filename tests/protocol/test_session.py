@@ -7,6 +7,7 @@ import pickle
 import msgspec
 import numpy as np
 import pytest
+from cases import each_case
 from sharing.cast import HOSPITALS, SERVERS, Cast, stream
 
 from securecomp.core import field
@@ -36,7 +37,7 @@ def test_a_layout_is_what_was_given():
     assert Layout(wire.MAX_ELEMENTS, 2**100).length == wire.MAX_ELEMENTS
 
 
-@pytest.mark.parametrize("length", [-1, wire.MAX_ELEMENTS + 1])
+@each_case("length", [-1, wire.MAX_ELEMENTS + 1])
 def test_a_length_that_cannot_be(length):
     with pytest.raises(ParameterError, match=f"a vector has 0 to {wire.MAX_ELEMENTS} elements"):
         Layout(length, 1)
@@ -47,13 +48,13 @@ def test_a_negative_bound():
         Layout(1, -1)
 
 
-@pytest.mark.parametrize("labels", [("a",), ("a", "b", "c")])
+@each_case("labels", [("a",), ("a", "b", "c")])
 def test_labels_for_other_elements(labels):
     with pytest.raises(ParameterError, match=f"{len(labels)} labels for 2 elements"):
         Layout(2, 1, labels)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "facts",
     [
         (1, np.int64(field.LIMIT)),

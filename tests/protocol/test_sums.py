@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from cases import each_case
 from sharing.cast import flipped, stream
 
 from securecomp import sharing
@@ -58,8 +59,8 @@ class Network(LocalCarrier):
         self.rounds.append(0)
 
 
-@pytest.mark.parametrize("servers", [2, 3, 5, 10, "all"])
-@pytest.mark.parametrize("receivers", [None, ("south",), ("registry",), ("east", "registry")])
+@each_case("servers", [2, 3, 5, 10, "all"])
+@each_case("receivers", [None, ("south",), ("registry",), ("east", "registry")])
 def test_the_total_is_exact(servers, receivers):
     network = Network()
     total = Sharing(servers).run(network, LAYOUT, readers(), receivers)
@@ -70,15 +71,15 @@ def test_the_total_is_exact(servers, receivers):
     assert network.rounds == [3 * among, among * to]
 
 
-@pytest.mark.parametrize("receivers", [None, ("south",), ("registry", "east")])
-@pytest.mark.parametrize("scheme", SCHEMES, ids=NAMES)
+@each_case("receivers", [None, ("south",), ("registry", "east")])
+@each_case("scheme", SCHEMES)
 def test_every_protocol_gives_the_exact_total(scheme, receivers):
     total = scheme.run(Network(), LAYOUT, readers(), receivers)
     assert total.dtype == np.int64
     assert total.tolist() == TOTAL
 
 
-@pytest.mark.parametrize("servers", [2, "all"])
+@each_case("servers", [2, "all"])
 def test_long_vectors_go_through_threads(servers):
     length, bound = (1 << 16) + 3, field.LIMIT // 3
     ramp = np.arange(length, dtype=np.int64)
@@ -101,13 +102,13 @@ def test_every_receiver_gets_the_total(monkeypatch):
     assert totals == dict.fromkeys(VALUES, TOTAL)
 
 
-@pytest.mark.parametrize("servers", [0, 1, -1, 1001])
+@each_case("servers", [0, 1, -1, 1001])
 def test_a_number_of_servers_that_cannot_be(servers):
     with pytest.raises(ParameterError, match=f"servers must be from 2 to 1000, not {servers}"):
         Sharing(servers)
 
 
-@pytest.mark.parametrize("servers", [True, False, 3.0, "3", "ALL", None, [3]])
+@each_case("servers", [True, False, 3.0, "3", "ALL", None, [3]])
 def test_servers_that_are_no_number(servers):
     with pytest.raises(ParameterError, match='servers is a number of at least 2 or "all", not '):
         Sharing(servers)
@@ -131,7 +132,7 @@ def test_who_takes_part():
     assert everyone.keys["north"] == three.keys["north"]
 
 
-@pytest.mark.parametrize("servers", [2, "all"])
+@each_case("servers", [2, "all"])
 def test_too_few_contributors(servers):
     for names in ((), ("north",)):
         network = Network()
@@ -141,7 +142,7 @@ def test_too_few_contributors(servers):
         assert network.record == []
 
 
-@pytest.mark.parametrize("scheme", SCHEMES, ids=NAMES)
+@each_case("scheme", SCHEMES)
 def test_nobody_receives_the_result(scheme):
     network = Network()
     with pytest.raises(ThresholdError, match="nobody receives the result"):
@@ -149,11 +150,7 @@ def test_nobody_receives_the_result(scheme):
     assert network.record == []
 
 
-@pytest.mark.parametrize(
-    ("scheme", "name"),
-    [(Sharing(3), "server 2"), (Masking(), "server")],
-    ids=["sharing", "masking"],
-)
+@each_case("scheme, name", [(Sharing(3), "server 2"), (Masking(), "server")])
 def test_a_hospital_with_the_name_of_a_server(scheme, name):
     network = Network()
     values = VALUES | {name: [1, 2, 3]}
@@ -170,26 +167,26 @@ def test_a_hospital_with_the_name_of_a_server_that_does_not_compute():
     assert Sharing("all").run(Network(), LAYOUT, readers(values)).tolist() == [5, 7, 9]
 
 
-@pytest.mark.parametrize("scheme", SCHEMES, ids=NAMES)
+@each_case("scheme", SCHEMES)
 def test_what_was_learned_says_that_receivers_learn_it(scheme):
     assert "receive" in " ".join([*scheme.learned(), *scheme.learned().values()])
 
 
-@pytest.mark.parametrize("receivers", [("south", "south"), ("",), (" south",)])
+@each_case("receivers", [("south", "south"), ("",), (" south",)])
 def test_receivers_that_cannot_be(receivers):
     with pytest.raises(ParameterError):
         Sharing().run(Network(), LAYOUT, readers(), receivers)
 
 
-@pytest.mark.parametrize(
-    ("vector", "error", "reason"),
+@each_case(
+    "vector, error, reason",
     [
         ([1, 2, 101], RangeError, "east: a value is beyond the bound 100"),
         ([1, 2], ParameterError, r"east: the vector has shape \(2,\) and \(3,\) was agreed"),
         ([1.0, 2.0, 3.0], ParameterError, "east: expected integers, got float64"),
     ],
 )
-@pytest.mark.parametrize("servers", [3, "all"])
+@each_case("servers", [3, "all"])
 def test_no_message_leaves_before_every_vector_is_checked(servers, vector, error, reason):
     network = Network()
     with pytest.raises(error, match=reason):
@@ -237,8 +234,8 @@ def swapping():
     return treat
 
 
-@pytest.mark.parametrize(
-    ("treat", "error", "reason"),
+@each_case(
+    "treat, error, reason",
     [
         (each(lambda d: flipped(d, -1)), AuthenticationError, "north: the message was not made"),
         (each(lambda d: flipped(d, 30)), RemoteProtocolError, "another layout or other parties"),
@@ -246,9 +243,8 @@ def swapping():
         (each(lambda d: b""), DecodeError, "too short to be one"),
         (swapping, RemoteProtocolError, "north: this message was received before"),
     ],
-    ids=["changed body", "changed header", "cut", "empty", "given twice"],
 )
-@pytest.mark.parametrize("servers", [2, "all"])
+@each_case("servers", [2, "all"])
 def test_a_network_that_meddles_is_noticed(servers, treat, error, reason):
     with pytest.raises(error, match=reason):
         Sharing(servers).run(Network(treat()), LAYOUT, readers())
@@ -300,7 +296,7 @@ def test_masking_has_room_for_63_bits():
         Masking().run(Network(), Layout(3, largest + 1), readers(vectors))
 
 
-@pytest.mark.parametrize("security", ["", "malicious", None, True, "Active"])
+@each_case("security", ["", "malicious", None, True, "Active"])
 def test_a_security_that_is_none(security):
     with pytest.raises(ParameterError, match='security is "semi-honest" or "active", not '):
         Masking(security)
@@ -315,8 +311,8 @@ def test_masking_needs_more_than_two():
         assert network.record == []
 
 
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
-@pytest.mark.parametrize(("vector", "error"), [([1, 2, 101], RangeError), ([1, 2], ParameterError)])
+@each_case("security", ["semi-honest", "active"])
+@each_case("vector, error", [([1, 2, 101], RangeError), ([1, 2], ParameterError)])
 def test_masking_sends_nothing_when_a_vector_is_wrong(vector, error, security):
     network = Network()
     with pytest.raises(error, match="east"):
@@ -324,7 +320,7 @@ def test_masking_sends_nothing_when_a_vector_is_wrong(vector, error, security):
     assert network.record == []
 
 
-@pytest.mark.parametrize(("vector", "error"), [([1, 2, 101], RangeError), ([1, 2], ParameterError)])
+@each_case("vector, error", [([1, 2, 101], RangeError), ([1, 2], ParameterError)])
 def test_paillier_sends_nothing_when_a_vector_is_wrong(vector, error):
     network = Network()
     with pytest.raises(error, match="east"):
@@ -351,7 +347,7 @@ def test_protocols_have_names():
     assert [protocol(name).name for name in PROTOCOLS] == list(PROTOCOLS)
 
 
-@pytest.mark.parametrize("name", ["", "Sharing", "shares", "paillier?"])
+@each_case("name", ["", "Sharing", "shares", "paillier?"])
 def test_a_protocol_that_is_none(name):
     reason = re.escape(f"there is no protocol {name!r}; choose from: {', '.join(PROTOCOLS)}")
     with pytest.raises(ParameterError, match=reason):

@@ -11,6 +11,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 import pytest
+from cases import each_case
 
 import securecomp
 from securecomp.core import field
@@ -76,8 +77,8 @@ class TestHeader:
         )
         assert HEADER.encode(258) == want
 
-    @pytest.mark.parametrize("body", [b"", b"x", bytes(range(256)) * 5])
-    @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+    @each_case("body", [b"", b"x", bytes(range(256)) * 5])
+    @each_case("kind", [bytes, bytearray, memoryview])
     def test_round_trip(self, body, kind):
         head = HEADER.encode(len(body))
         header, first, rest = wire.split_header(kind(head + body))
@@ -85,7 +86,7 @@ class TestHeader:
         assert type(first) is type(rest) is memoryview
         assert (bytes(first), bytes(rest)) == (head, body)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "header",
         [
             wire.Header(0, bytes(16), 0, bytes(32), "a", "b"),
@@ -109,24 +110,24 @@ class TestHeader:
             else:
                 assert said == f"the body has {size - FIXED - 24} bytes and the header says 5"
 
-    @pytest.mark.parametrize("extra", [b"\0", b"x", bytes(8), bytes(1000)])
+    @each_case("extra", [b"\0", b"x", bytes(8), bytes(1000)])
     def test_trailing_bytes(self, extra):
         said = refused(wire.split_header, HEADER.encode(5) + b"12345" + extra)
         assert said == f"the body has {5 + len(extra)} bytes and the header says 5"
 
-    @pytest.mark.parametrize("length", [0, 4, 6, 5 + 2**8, 5 + 2**32, 2**63, 2**64 - 1])
+    @each_case("length", [0, 4, 6, 5 + 2**8, 5 + 2**32, 2**63, 2**64 - 1])
     def test_a_body_length_that_lies(self, length):
         said = refused(wire.split_header, HEADER.encode(length) + b"12345")
         assert said == f"the body has 5 bytes and the header says {length}"
 
-    @pytest.mark.parametrize("position", range(4))
-    @pytest.mark.parametrize("change", [1, 0x20, 0x80, 0xFF])
+    @each_case("position", range(4))
+    @each_case("change", [1, 0x20, 0x80, 0xFF])
     def test_another_magic(self, position, change):
         data = bytearray(HEADER.encode(0))
         data[position] ^= change
         assert refused(wire.split_header, data) == "not a securecomp message"
 
-    @pytest.mark.parametrize("version", [0, 2, 3, 128, 255])
+    @each_case("version", [0, 2, 3, 128, 255])
     def test_another_version(self, version):
         data = bytearray(HEADER.encode(0))
         data[4] = version
@@ -139,7 +140,7 @@ class TestHeader:
         data = HEADER.encode(0)
         return data[:FIXED] + first + second + bytes(8)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "bad",
         [
             b"\0",
@@ -153,7 +154,7 @@ class TestHeader:
         assert refused(wire.split_header, self.name(bad, b"\1b")) == want
         assert refused(wire.split_header, self.name(b"\1a", bad)) == want
 
-    @pytest.mark.parametrize("length", [20, 99, 100])
+    @each_case("length", [20, 99, 100])
     def test_a_name_that_is_longer_than_the_message(self, length):
         want = "a party's name is missing, too long or cut off"
         data = HEADER.encode(0)[:FIXED]
@@ -164,7 +165,7 @@ class TestHeader:
         header, _, _ = wire.split_header(self.name(b"\x64" + b"a" * 100, b"\x64" + b"b" * 100))
         assert (header.sender, header.recipient) == ("a" * 100, "b" * 100)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "bad",
         [
             b"\x80",
@@ -183,13 +184,13 @@ class TestHeader:
         assert refused(wire.split_header, self.name(bad, b"\1b")) == want
         assert refused(wire.split_header, self.name(b"\1a", bad)) == want
 
-    @pytest.mark.parametrize("bad", [b"\x1b[2J", b"a\nb", b" a", b"a\0", "a\u202e".encode()])
+    @each_case("bad", [b"\x1b[2J", b"a\nb", b" a", b"a\0", "a\u202e".encode()])
     def test_names_that_no_party_can_have(self, bad):
         bad = bytes([len(bad)]) + bad
         assert "name" in refused(wire.split_header, self.name(bad, b"\1b"))
         assert "name" in refused(wire.split_header, self.name(b"\1a", bad))
 
-    @pytest.mark.parametrize("side", ["sender", "recipient"])
+    @each_case("side", ["sender", "recipient"])
     def test_names_that_cannot_be_sent(self, side):
         for name, why in (
             ("", "a party's name is empty"),
@@ -199,8 +200,8 @@ class TestHeader:
             with pytest.raises(ParameterError, match=why):
                 replace(HEADER, **{side: name}).encode(0)
 
-    @pytest.mark.parametrize(
-        ("part", "value"),
+    @each_case(
+        "part, value",
         [
             *(("session", bytes(n)) for n in (0, 15, 17)),
             *(("agreement", bytes(n)) for n in (0, 31, 33)),
@@ -214,13 +215,11 @@ class TestHeader:
 
 
 class TestNames:
-    @pytest.mark.parametrize(
-        "name", ["a", "a" * 100, "é" * 50, "server 1", "Zürich", "東京 2", "'"]
-    )
+    @each_case("name", ["a", "a" * 100, "é" * 50, "server 1", "Zürich", "東京 2", "'"])
     def test_a_name_that_can_stand(self, name):
         assert wire.check_name(name) == name
 
-    @pytest.mark.parametrize("name", ["a" * 101, "é" * 51, "東" * 34])
+    @each_case("name", ["a" * 101, "é" * 51, "東" * 34])
     def test_too_long(self, name):
         with pytest.raises(ParameterError) as caught:
             wire.check_name(name)
@@ -228,7 +227,7 @@ class TestNames:
             f"the name {name[:20]!r}... must have 1 to 100 bytes; shorten it"
         )
 
-    @pytest.mark.parametrize("name", [None, 3, b"north", ["north"]])
+    @each_case("name", [None, 3, b"north", ["north"]])
     def test_not_text(self, name):
         with pytest.raises(ParameterError) as caught:
             wire.check_name(name)
@@ -238,7 +237,7 @@ class TestNames:
         with pytest.raises(ParameterError, match="a party's name is empty"):
             wire.check_name("")
 
-    @pytest.mark.parametrize(
+    @each_case(
         "name", ["a\n", "\t", " a", "a ", "a\0b", "\x1b[2J", "a\u202eb", "\u00a0a", "a\u2028"]
     )
     def test_not_printable(self, name):
@@ -248,9 +247,7 @@ class TestNames:
             f"the name {name!r} must be printable, without spaces around it"
         )
 
-    @pytest.mark.parametrize(
-        "name", ["Zu\u0308rich", "e\u0301", "\u212bngstro\u0308m", "\u1100\u1161"]
-    )
+    @each_case("name", ["Zu\u0308rich", "e\u0301", "\u212bngstro\u0308m", "\u1100\u1161"])
     def test_another_form_of_a_name_is_no_name(self, name):
         with pytest.raises(ParameterError) as caught:
             wire.check_name(name)
@@ -269,7 +266,7 @@ class TestNames:
 
 
 class TestBody:
-    @pytest.mark.parametrize("size", range(20))
+    @each_case("size", range(20))
     def test_facts(self, size):
         message = Facts("n" * size, b"d", size)
         body = wire.encode_body(message)
@@ -297,7 +294,7 @@ class TestBody:
             assert not body[4 + length :].any()
             assert wire.decode_body(body.data, Either)[0].share == b"x" * (size + fill)
 
-    @pytest.mark.parametrize("bits", range(1, 65))
+    @each_case("bits", range(1, 65))
     def test_a_vector_is_the_bit_string(self, bits, random_residues):
         for length in (0, 1, 2, 63, 64, 65, 129):
             values = random_residues(f"{bits}", length) % np.uint64(min(P, 1 << bits))
@@ -310,8 +307,8 @@ class TestBody:
             assert got.dtype == (np.uint32 if bits == 32 else np.uint64)
             assert got.tolist() == values.tolist()
 
-    @pytest.mark.parametrize("bits", [1, 32, 61, 64])
-    @pytest.mark.parametrize("length", [wire.BLOCK + d for d in (-1, 0, 1)] + [2 * wire.BLOCK + 65])
+    @each_case("bits", [1, 32, 61, 64])
+    @each_case("length", [wire.BLOCK + d for d in (-1, 0, 1)] + [2 * wire.BLOCK + 65])
     def test_long_vectors_come_in_blocks(self, bits, length, random_residues):
         values = random_residues("long", length) & np.uint64(2 ** min(bits, 60) - 1)
         asked = []
@@ -329,8 +326,8 @@ class TestBody:
         assert bytes(payload) == bit_string(values, bits)
         assert np.array_equal(wire.unpack(message.vector, payload, length, bits), values)
 
-    @pytest.mark.parametrize("length", [0, 1, 2, 63, 64, 65, wire.BLOCK + 3])
-    @pytest.mark.parametrize("bits", [7, 20, 32])
+    @each_case("length", [0, 1, 2, 63, 64, 65, wire.BLOCK + 3])
+    @each_case("bits", [7, 20, 32])
     def test_a_vector_of_32_bit_words(self, bits, length, random_residues):
         values = (random_residues("lanes", length) % np.uint64(1 << bits)).astype(np.uint32)
         message = Carrying(wire.Vector(bits, length))
@@ -388,7 +385,7 @@ class TestMalformedBodies:
                 body[position] = 0
             wire.decode_body(bytes(body), Facts)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "length", [0, 2**16, wire.MAX_FACTS_BYTES, wire.MAX_FACTS_BYTES + 1, 2**31, 2**32 - 1]
     )
     def test_a_length_of_the_facts_that_lies(self, length):
@@ -414,7 +411,7 @@ class TestMalformedBodies:
         body = bytes(wire.encode_body(Either(b"x" * 997)))
         assert refused_body(body, Either) == "the body is cut off or malformed"
 
-    @pytest.mark.parametrize(
+    @each_case(
         "facts",
         [
             [],
@@ -440,12 +437,11 @@ class TestMalformedBodies:
             b"\xc4\x01\x00",
             [["n", b"d", 1]],
         ],
-        ids=repr,
     )
     def test_other_fields_than_declared(self, facts):
         refused_body(with_facts(facts), Facts)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "facts",
         [
             [[]],
@@ -458,12 +454,11 @@ class TestMalformedBodies:
             [b"seed"],
             [61],
         ],
-        ids=repr,
     )
     def test_another_vector_than_declared(self, facts):
         refused_body(with_facts(facts), Carrying)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "facts",
         [
             b"\xc1",
@@ -487,12 +482,11 @@ class TestMalformedBodies:
             b"\x93\xa1n\xc4\x01d" + b"\x91" * 100000 + b"\x01",
             b"\x81\xa1a" * 5000,
         ],
-        ids=lambda f: repr(f[:16]),
     )
     def test_msgpack_that_is_not_well_formed(self, facts):
         refused_body(with_facts(facts), Facts)
 
-    @pytest.mark.parametrize("extra", [b"\xc0", b"\0", b"\x93\xa1n\xc4\x01d\x01"])
+    @each_case("extra", [b"\xc0", b"\0", b"\x93\xa1n\xc4\x01d\x01"])
     def test_trailing_bytes_in_the_facts(self, extra):
         facts = msgspec.msgpack.encode(["n", b"d", 1]) + extra
         assert "trailing" in refused_body(with_facts(facts), Facts)
@@ -508,7 +502,7 @@ class TestUnpack:
     def payload(self, values=None, bits=61):
         return memoryview(bit_string(self.VALUES if values is None else values, bits))
 
-    @pytest.mark.parametrize("offset", range(9))
+    @each_case("offset", range(9))
     def test_at_any_alignment(self, offset):
         payload = memoryview(bytes(offset) + bytes(self.payload()))[offset:]
         assert wire.unpack(wire.Vector(61, 5), payload, 5).tolist() == self.VALUES
@@ -520,20 +514,20 @@ class TestUnpack:
         got[:] = 0
         assert bytes(payload) == before
 
-    @pytest.mark.parametrize("length", [0, 4, 6, 2**32, 2**63, -1])
+    @each_case("length", [0, 4, 6, 2**32, 2**63, -1])
     def test_another_length_than_agreed(self, length):
         for payload in (self.payload(), memoryview(b"")):
             said = refused(wire.unpack, wire.Vector(61, length), payload, 5)
             assert said == f"the vector has {length} elements and 5 were agreed"
 
-    @pytest.mark.parametrize("bits", [0, 1, 60, 62, 64, 2**40, -61])
+    @each_case("bits", [0, 1, 60, 62, 64, 2**40, -61])
     def test_another_width_than_agreed(self, bits):
         said = refused(wire.unpack, wire.Vector(bits, 5), self.payload(), 5)
         assert said == "the vector is not packed in 61 bits an element"
         said = refused(wire.unpack, wire.Vector(61, 5), self.payload(), 5, 7)
         assert said == "the vector is not packed in 7 bits an element"
 
-    @pytest.mark.parametrize("size", [*range(40), *range(41, 57), 400])
+    @each_case("size", [*range(40), *range(41, 57), 400])
     def test_another_payload_than_its_length(self, size):
         payload = memoryview((bytes(self.payload()) + bytes(400))[:size])
         said = refused(wire.unpack, wire.Vector(61, 5), payload, 5)
@@ -549,8 +543,8 @@ class TestUnpack:
         for payload in (b"", bytes(8), bytes(800)):
             refused(wire.unpack, wire.Vector(61, 2**40), memoryview(payload), 2**40)
 
-    @pytest.mark.parametrize("bits", [1, 3, 7, 32, 33, 60, 61, 63])
-    @pytest.mark.parametrize("length", [1, 3, 5, 63, 65])
+    @each_case("bits", [1, 3, 7, 32, 33, 60, 61, 63])
+    @each_case("length", [1, 3, 5, 63, 65])
     def test_every_bit_of_the_padding(self, bits, length):
         payload = bytearray(wire.packed_size(length, bits))
         vector = wire.Vector(bits, length)
@@ -561,7 +555,7 @@ class TestUnpack:
             assert said == "the vector's padding is not zero"
             payload[bit // 8] = 0
 
-    @pytest.mark.parametrize("length", [1, 2, 63, 64, 65, 128, 200])
+    @each_case("length", [1, 2, 63, 64, 65, 128, 200])
     def test_the_modulus_at_any_position(self, length):
         values = [P - 1] * length
         for position in range(length):
@@ -580,11 +574,11 @@ class TestUnpack:
 
 
 class TestAddPacked:
-    @pytest.mark.parametrize(
+    @each_case(
         "length",
         [0, 1, 63, 64, 65, 1000, *(wire.BLOCK + d for d in (-1, 0, 1)), 2 * wire.BLOCK + 7],
     )
-    @pytest.mark.parametrize("offset", [0, 3])
+    @each_case("offset", [0, 3])
     def test_is_the_sum(self, length, offset, random_residues):
         start, values = random_residues("acc", length), random_residues("packed", length)
         payload = memoryview(bytes(offset) + bit_string(values, 61))[offset:]
@@ -593,7 +587,7 @@ class TestAddPacked:
         assert np.array_equal(acc, field.add(start, values))
         assert np.array_equal(wire.unpack(wire.Vector(61, length), payload, length), values)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "position", [0, 1, 63, 64, *(wire.BLOCK + d for d in (-1, 0, 1)), 2 * wire.BLOCK, -1]
     )
     def test_a_refused_vector_changes_nothing(self, position, random_residues):
@@ -606,8 +600,8 @@ class TestAddPacked:
         assert said == "the vector has a residue that is not below the modulus"
         assert np.array_equal(acc, start)
 
-    @pytest.mark.parametrize(
-        ("vector", "payload", "said"),
+    @each_case(
+        "vector, payload, said",
         [
             (wire.Vector(61, 4), bytes(40), "the vector has 4 elements and 5 were agreed"),
             (wire.Vector(61, 6), bytes(48), "the vector has 6 elements and 5 were agreed"),
@@ -617,7 +611,6 @@ class TestAddPacked:
             (wire.Vector(61, 5), bytes(41), "the vector is not packed in 61 bits an element"),
             (wire.Vector(61, 5), b"\1" * 40, "the vector's padding is not zero"),
         ],
-        ids=repr,
     )
     def test_what_unpack_refuses(self, vector, payload, said):
         acc = np.arange(5, dtype=np.uint64)

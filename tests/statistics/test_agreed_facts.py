@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
+from cases import each_case
 from sites import frame, study
 
 from securecomp import Column, Study
@@ -38,8 +39,8 @@ def test_what_was_not_declared_is_listed_and_nothing_else():
     }
 
 
-@pytest.mark.parametrize(
-    ("column", "left"),
+@each_case(
+    "column, left",
     [
         (Column(bound=8), {"grid of x": "integers"}),
         (Column(decimals=2), {"bound of x": "7"}),
@@ -48,7 +49,6 @@ def test_what_was_not_declared_is_listed_and_nothing_else():
         (Column(bound=8, bits=3), {}),
         (Column(levels=[1]), {"bound of x": "7", "grid of x": "integers"}),
     ],
-    ids=str,
 )
 def test_a_declared_part_is_not_listed(column, left):
     assert facts([Variance("x")], x=column) == left
@@ -79,8 +79,8 @@ def test_declared_levels_come_in_their_order_and_may_not_occur():
 ALIKE = [("a", "a "), ("a", "\ta"), ("a", "a\u00a0"), ("é", "e\u0301"), ("", " ")]
 
 
-@pytest.mark.parametrize(("one", "other"), ALIKE)
-@pytest.mark.parametrize("question", [Count(None, "g"), CrossTable(None, None, "h", "g")])
+@each_case("one, other", ALIKE)
+@each_case("question", [Count(None, "g"), CrossTable(None, None, "h", "g")])
 def test_levels_that_look_alike_are_not_two_groups(one, other, question):
     sites = {
         "north": frame("polars", h=[1, 2], g=["b", one]),
@@ -123,12 +123,12 @@ def test_declared_decimals_make_the_sum_a_float():
     assert (result.value, type(result.value)) == (-3.0, float)
 
 
-@pytest.mark.parametrize("bound", [7, 7.0, Decimal(7), Decimal("7.00"), 10**30])
+@each_case("bound", [7, 7.0, Decimal(7), Decimal("7.00"), 10**30])
 def test_a_bound_of_any_type(bound):
     assert study(NORTH, SOUTH, columns={"x": Column(bound=bound)}).variance("x").equal
 
 
-@pytest.mark.parametrize("bound", [0, Decimal(0)])
+@each_case("bound", [0, Decimal(0)])
 def test_a_bound_of_zero(bound):
     zeros = frame("polars", x=[0, 0])
     assert study(zeros, zeros, columns={"x": Column(bound=bound)}).variance("x").value == 0
@@ -212,7 +212,7 @@ def test_each_element_is_labelled():
     assert vectors["south"].tolist()[8:] == [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
 
 
-@pytest.mark.parametrize("edges", [(1000000, 1000001, 1000002), (0.1234567, 0.12345678, 0.5)])
+@each_case("edges", [(1000000, 1000001, 1000002), (0.1234567, 0.12345678, 0.5)])
 def test_other_edges_are_other_labels(edges):
     """The labels are what binds the edges into the agreement."""
     seen = Seen()
@@ -228,8 +228,8 @@ def test_a_measure_that_two_statistics_use_is_summed_once():
     assert seen.layouts[0].labels == ("sum of x", "rows with x", "rows")
 
 
-@pytest.mark.parametrize("limit", [2**62, 2**60, 2**50])
-@pytest.mark.parametrize("bound", [1, 10**6, 10**15])
+@each_case("limit", [2**62, 2**60, 2**50])
+@each_case("bound", [1, 10**6, 10**15])
 def test_on_a_protocol_of_any_width(limit, bound):
     """Limbs come and go with the protocol's limit; the answers do not change."""
     seen = Seen(limit)
@@ -266,7 +266,7 @@ def test_a_declared_column_that_is_not_asked_for():
     assert study(NORTH, SOUTH, columns=columns).sum("x").value == -3
 
 
-@pytest.mark.parametrize("order", [1, -1])
+@each_case("order", [1, -1])
 def test_booleans_at_one_site_and_integers_at_another(order):
     tables = [pl.DataFrame({"g": [True, False]}), pl.DataFrame({"g": [1, 0]})][::order]
     with pytest.raises(Exception, match="'g' is coded as bool and int at different sites"):

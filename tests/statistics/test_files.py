@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from cases import each_case
 
 from securecomp.errors import ParameterError
 from securecomp.statistics.table_files import name_sites, read_table, site_name
@@ -28,8 +29,8 @@ def write(tmp_path, monkeypatch):
     return write
 
 
-@pytest.mark.parametrize(
-    ("path", "name"),
+@each_case(
+    "path, name",
     [
         ("north.csv", "north"),
         ("data/north.CSV", "north"),
@@ -60,7 +61,7 @@ def test_name_sites_keeps_the_order():
     assert list(name_sites(paths).items()) == list(zip("bca", paths, strict=True))
 
 
-@pytest.mark.parametrize("second", ["x/north.csv", "north.parquet", "north.csv.gz"])
+@each_case("second", ["x/north.csv", "north.parquet", "north.csv.gz"])
 def test_two_files_of_one_name(second):
     with pytest.raises(ParameterError) as caught:
         name_sites([Path("north.csv"), Path("south.csv"), Path(second)])

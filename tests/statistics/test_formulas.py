@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import statsmodels.formula.api as smf
+from cases import each_case
 from sites import Spy, study
 
 from securecomp.errors import ParameterError, SecureCompError
@@ -49,7 +50,7 @@ QUOTED = {
 }
 
 
-@pytest.mark.parametrize("right", QUOTED)
+@each_case("right", QUOTED)
 def test_each_name_in_back_quotes_is_its_column(right):
     columns = np.column_stack([np.ones(SIZE), *(c.astype(float) for c in QUOTED[right])])
     expected = np.linalg.lstsq(columns, ROWS["z"], rcond=None)[0]
@@ -99,8 +100,8 @@ def test_no_traceback(formula, monkeypatch):
     assert spy.made == []
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
+@each_case(
+    "options, text",
     [
         ({"offset": ["x"]}, r"offset is a column's name, not \['x'\]"),
         ({"weights": ["x"]}, r"weights is a column's name, not \['x'\]"),
@@ -114,7 +115,7 @@ def test_requests_of_other_types(options, text):
         fit("y ~ x", **{"family": "logistic", **options})
 
 
-@pytest.mark.parametrize("right", ["I(-(x * 1e-30))", "I(x * 1e-30 + 0)", "I(0 - x * 1e-30)"])
+@each_case("right", ["I(-(x * 1e-30))", "I(x * 1e-30 + 0)", "I(0 - x * 1e-30)"])
 def test_zero_beside_a_fine_unit(right):
     np.testing.assert_allclose(abs(fit(f"z ~ {right}").params[1]), 1e30 * abs(
         np.polyfit(ROWS["x"], ROWS["z"], 1)[0]
@@ -146,7 +147,7 @@ TOO_LONG = [
 ]
 
 
-@pytest.mark.parametrize("formula", TOO_LONG, ids=lambda text: text[:30])
+@each_case("formula", TOO_LONG)
 def test_a_long_formula_is_not_repeated(formula):
     assert len(str(refused(formula))) < 500
 
@@ -174,7 +175,7 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize("name", EMPTY)
+@each_case("name", EMPTY)
 def test_a_site_without_values_does_not_make_a_category_of_a_number(name):
     sites = study(PLAIN[:100], PLAIN[100:], EMPTY[name], missing="drop")
     for formula in ("y ~ x + g", "x ~ y"):
@@ -193,7 +194,7 @@ def test_a_site_without_values_does_not_make_a_number_of_a_category():
         assert found.names == ("Intercept", "x", "g[T.b`c`d]")
 
 
-@pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["a", "b"])])
+@each_case("dtype", [pl.Categorical, pl.Enum(["a", "b"])])
 def test_a_type_of_categories_is_one_without_values_too(dtype):
     last = pl.DataFrame({"x": [1.0], "g": pl.Series([None], dtype=dtype)})
     assert study(PLAIN[["x", "g"]], last).inquiry().schema.is_text("g")

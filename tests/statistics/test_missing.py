@@ -3,6 +3,7 @@
 import pandas as pd
 import polars as pl
 import pytest
+from cases import each_case
 from sites import frame, mean, study, variance
 
 from securecomp import Column
@@ -76,9 +77,9 @@ class TestDrop:
         assert counted.value == 10
 
 
-@pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize(
-    ("question", "column", "cells", "row"),
+@each_case("name", TABLES)
+@each_case(
+    "question, column, cells, row",
     [
         (Sum("x"), "x", 2, 2),
         (Mean("x"), "x", 2, 2),
@@ -88,7 +89,6 @@ class TestDrop:
         (CrossTable(None, None, "h", "h"), "h", 1, 5),
         (Sum("x", "g"), "x", 2, 2),
     ],
-    ids=lambda value: getattr(value, "name", value),
 )
 def test_error(name, question, column, cells, row):
     some = f"{cells} empty or NaN cell{'s' if cells > 1 else ''}"
@@ -98,7 +98,7 @@ def test_error(name, question, column, cells, row):
         study(TABLES[name], TABLES[name]).run([question])
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each_case("name", TABLES)
 def test_error_spares_columns_that_are_not_asked_for(name):
     assert study(TABLES[name], TABLES[name]).count().value == 10
 

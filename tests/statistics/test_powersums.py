@@ -3,7 +3,7 @@
 import random
 
 import numpy as np
-import pytest
+from cases import each_case
 
 from securecomp.statistics.power_sums import _CHUNK, power_sums
 
@@ -31,10 +31,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("groups", [1, 3])
-@pytest.mark.parametrize("dtype", [np.int64, object])
-@pytest.mark.parametrize("name", CASES)
+@each_case("power", [1, 2])
+@each_case("groups", [1, 3])
+@each_case("dtype", [np.int64, object])
+@each_case("name", CASES)
 def test_against_python(name, dtype, groups, power):
     values = CASES[name]
     codes = np.arange(len(values), dtype=np.int64) % groups
@@ -43,7 +43,7 @@ def test_against_python(name, dtype, groups, power):
     assert {type(total) for total in found} == {int}
 
 
-@pytest.mark.parametrize("power", [1, 2])
+@each_case("power", [1, 2])
 def test_at_random(power):
     draw = random.Random(7)  # noqa: S311
     for _ in range(300):
@@ -54,7 +54,7 @@ def test_at_random(power):
         assert found == reference(values, codes, 4, power)
 
 
-@pytest.mark.parametrize("value", [LOW, HIGH, 2**44 - 1, -1])
+@each_case("value", [LOW, HIGH, 2**44 - 1, -1])
 def test_full_chunks_do_not_overflow(value):
     """Two chunks and one row of the value whose digits are the largest there are."""
     rows = 2 * _CHUNK + 1

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sites import Spy, frame, study
@@ -29,7 +30,7 @@ def inverted(values, q):
     return np.quantile(values, q, method="inverted_cdf")
 
 
-@pytest.mark.parametrize(("method", "engine"), WAYS)
+@each_case("method, engine", WAYS)
 def test_numpys_values(method, engine):
     how = {"method": method, "engine": engine}
     sites = study(*SITES)
@@ -47,14 +48,14 @@ def test_numpys_values(method, engine):
         }
 
 
-@pytest.mark.parametrize("protocol", sums.PROTOCOLS)
+@each_case("protocol", sums.PROTOCOLS)
 def test_every_sum_protocol_counts(protocol):
     found = study(*SITES, protocol=protocol).median("x", by="g", method="counts")
     assert found.value == {g: np.median(v) for g, v in GROUPS.items()}
     assert found.run.protocol == protocol
 
 
-@pytest.mark.parametrize(("protocol", "method"), [("sharing", "shares"), ("masking", "counts")])
+@each_case("protocol, method", [("sharing", "shares"), ("masking", "counts")])
 def test_the_default_method(protocol, method):
     assert study(*SITES, protocol=protocol).median("x").method == method
 
@@ -80,8 +81,8 @@ def test_any_rows(rows, q, way):
         assert found is middle is None
 
 
-@pytest.mark.parametrize(("method", "engine"), WAYS)
-@pytest.mark.parametrize("end", [1, -1])
+@each_case("method, engine", WAYS)
+@each_case("end", [1, -1])
 def test_both_ends_of_the_grid(method, engine, end):
     sites = study(
         frame("polars", x=[end * 7] * 3), frame("polars", x=[end * 7]), columns={"x": Column(7)}
@@ -166,7 +167,7 @@ def test_more_rows_than_declared_are_refused(monkeypatch):
     assert not declared.run.from_data
 
 
-@pytest.mark.parametrize("rows", [0, -1, True, 1 << 31, 4.0, 4.5, "5"])
+@each_case("rows", [0, -1, True, 1 << 31, 4.0, 4.5, "5"])
 def test_numbers_of_rows_that_are_none(rows):
     with pytest.raises(ParameterError, match="rows is a number from 1"):
         study(*SITES, rows=rows)

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from sites import NAMES, Spy, frame, variance
 
 from securecomp import Column, Result, Study
@@ -127,7 +128,7 @@ RECORDS = {
 }
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@each_case("name", RECORDS)
 def test_records(name):
     """Bins between two edges; for what is below and above, see the next test."""
     records = results()[name].records()
@@ -139,8 +140,8 @@ def test_records_of_a_histogram_add_up_to_all_rows():
     assert sum(record["count"] for record in results()["histogram"].records()) == 4
 
 
-@pytest.mark.parametrize(
-    ("name", "question", "columns", "groups"),
+@each_case(
+    "name, question, columns, groups",
     [
         ("value", Sum("x", "value"), 2, {"a", "b"}),
         ("n", Mean("x", "n"), 3, {"a", "b"}),
@@ -150,7 +151,6 @@ def test_records_of_a_histogram_add_up_to_all_rows():
         ("twin", CrossTable(None, None, "h", "h"), 3, {2, 10}),
         ("twin", CrossTable(None, "h", "g", "h"), 4, {2, 10}),
     ],
-    ids=["value", "n", "sd", "from", "count", "row and column", "group and column"],
 )
 def test_records_of_a_column_with_a_name_of_ours(name, question, columns, groups):
     """No record loses its group, whatever the columns are called."""
@@ -188,7 +188,7 @@ def test_edges_of_both_kinds_in_a_frame():
     assert result.to_frame("polars")["from"].to_list()[:2] == [0.0, 2.5]
 
 
-@pytest.mark.parametrize("value", [2**63, 2**80, -(2**70)])
+@each_case("value", [2**63, 2**80, -(2**70)])
 def test_a_wide_sum_in_a_frame(value):
     table = frame("polars", x=[2**62])
     result = dataclasses.replace(study(table, table).sum("x"), rows=({"value": value},))
@@ -232,7 +232,7 @@ def test_to_json_in_full():
     }
 
 
-@pytest.mark.parametrize("levels", [[2, 10], [True, False]], ids=str)
+@each_case("levels", [[2, 10], [True, False]])
 def test_levels_stay_what_they_are_in_json(levels):
     table = frame("polars", g=levels)
     rows = json.loads(json.dumps(study(table, table).count(by="g").to_json()))
@@ -272,7 +272,7 @@ TITLES = {
 }
 
 
-@pytest.mark.parametrize("name", TITLES)
+@each_case("name", TITLES)
 def test_title(name):
     assert results()[name].title == TITLES[name]
 
@@ -336,8 +336,8 @@ def test_text_lists_what_was_taken_from_the_data(result):
     assert all(fact in str(result) for fact in ("taken from the data", *result.run.from_data))
 
 
-@pytest.mark.parametrize(
-    ("x", "shown"),
+@each_case(
+    "x, shown",
     [
         ([1000, 1234567], "1,235,567"),
         ([0.5, 1.25], "1.75"),
@@ -350,9 +350,7 @@ def test_a_sum_as_people_write_it(x, shown):
     assert result.grid()[1] == [[shown]]
 
 
-@pytest.mark.parametrize(
-    ("x", "shown"), [([1234567.25, 0.5], "1,234,567.75"), ([100000.01, 0.01], "100,000.02")]
-)
+@each_case("x, shown", [([1234567.25, 0.5], "1,234,567.75"), ([100000.01, 0.01], "100,000.02")])
 def test_an_exact_sum_of_decimals_is_shown_exactly(x, shown):
     result = study(frame("polars", x=x[:1]), frame("polars", x=x[1:])).sum("x")
     assert result.grid()[1] == [[shown]]
@@ -388,7 +386,7 @@ def test_html_has_the_same_table(result):
 HOSTILE = '<script>alert("1")</script>&\''
 
 
-@pytest.mark.parametrize(
+@each_case(
     "question",
     [
         Count(None, HOSTILE),
@@ -396,7 +394,6 @@ HOSTILE = '<script>alert("1")</script>&\''
         Histogram(HOSTILE + "x", HOSTILE, (0, 1)),
         CrossTable(None, HOSTILE, HOSTILE, HOSTILE),
     ],
-    ids=lambda q: q.name,
 )
 def test_html_escapes_what_the_data_bring(question):
     table = frame("polars", **{HOSTILE: ["<img src=x onerror=alert(1)>"], HOSTILE + "x": [1]})

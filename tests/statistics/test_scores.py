@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from sites import Spy, frame, study
 
 from securecomp import Column
@@ -23,7 +24,7 @@ def exact(x, y):
     return 1 / (1 + np.exp(-(0.7 * np.array(x) - 3.25 * np.array(y) + 0.4)))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@each_case("engine", ENGINES)
 def test_probabilities_within_the_stated_error(engine):
     found = study(*TABLES, missing="drop").scores(WEIGHTS, START, engine=engine)
     assert found.error < 2.1e-3
@@ -34,7 +35,7 @@ def test_probabilities_within_the_stated_error(engine):
     assert np.abs(found.values["east"] - exact([9.75], [1])).max() <= found.error
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@each_case("engine", ENGINES)
 def test_labels(engine):
     found = study(*TABLES, missing="drop").scores(WEIGHTS, START, labels=True, engine=engine)
     assert found.values["north"][:2].tolist() == [0, 0]

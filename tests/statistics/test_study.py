@@ -1,6 +1,7 @@
 """A study: who takes part, what they exchange, and one secure sum for all questions."""
 
 import pytest
+from cases import each_case
 from sites import Spy, frame, mean, study, variance
 
 from securecomp import Study
@@ -34,7 +35,7 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("servers", [2, 3, 5, "all"])
+@each_case("servers", [2, 3, 5, "all"])
 def test_any_number_of_servers(servers):
     results = study(*TABLES, servers=servers).run(ALL)
     assert [r.value for r in results] == ANSWERS
@@ -50,7 +51,7 @@ def test_any_number_of_servers(servers):
     assert run.transcript.bytes_sent == sum(run.transcript.received.values()) > 0
 
 
-@pytest.mark.parametrize("protocol", sums.PROTOCOLS)
+@each_case("protocol", sums.PROTOCOLS)
 def test_every_protocol(protocol):
     results = study(*TABLES, protocol=protocol).run(ALL)
     assert [r.value for r in results] == ANSWERS

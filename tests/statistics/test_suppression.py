@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -259,8 +260,8 @@ def test_a_cell_within_another():
 
 
 class TestRule:
-    @pytest.mark.parametrize(
-        ("options", "words"),
+    @each_case(
+        "options, words",
         [
             ({"minimum_count": -1}, "minimum_count is a whole number from 0 on, not -1"),
             ({"minimum_count": 2.5}, "minimum_count is a whole number"),
@@ -276,12 +277,12 @@ class TestRule:
         with pytest.raises(ThresholdError, match="minimum_sites"):
             study(rows({"a": 3}), rows({"a": 3}), minimum_sites=3)
 
-    @pytest.mark.parametrize("protocol", ["sharing", "masking", "paillier"])
+    @each_case("protocol", ["sharing", "masking", "paillier"])
     def test_it_is_the_total_that_counts(self, protocol):
         sites = rows({"a": 3, "b": 40}), rows({"a": 9, "b": 2}), rows({"b": 7})
         assert study(*sites, protocol=protocol).count(by="g").value == {"a": 12, "b": 49}
 
-    @pytest.mark.parametrize("count", [0, 1, 10, 11, 12])
+    @each_case("count", [0, 1, 10, 11, 12])
     def test_the_default_is_that_of_cms(self, count):
         data = rows({"a": 50, "b": count, "c": 60})
         levels = pd.DataFrame({"g": ["a", "b", "c"] * 20, "h": ["x"] * 60})
@@ -328,9 +329,7 @@ class TestStatistics:
         assert mean.rows[2]["suppressed"] == {"value": "*", "n": "<11"}
         assert variance.rows[1]["suppressed"] == {"value": "*", "sd": "*", "n": "*"}
 
-    @pytest.mark.parametrize(
-        "question", [Count(None, "g"), Mean("x", "g"), Histogram("x", "g", (0, 25, 50))]
-    )
+    @each_case("question", [Count(None, "g"), Mean("x", "g"), Histogram("x", "g", (0, 25, 50))])
     def test_a_total_of_the_same_run_does_not_give_a_group_away(self, question):
         whole, groups = study(*halves(self.DATA)).run([Sum("x"), question])
         assert whole.value == self.DATA["x"].sum()
@@ -434,7 +433,7 @@ class TestStatistics:
         assert "do not publish totals beside this" in str(found)
         assert study(data.iloc[:0], data.iloc[:0]).count().value == 0
 
-    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    @each_case("library", ["pandas", "polars", "pyarrow"])
     def test_frames(self, library):
         part = {"g": ["a"] * 3 + ["b"] * 30 + ["c"] * 40}
         found = study(frame(library, **part), frame(library, g=["c"])).count(by="g")
@@ -494,7 +493,7 @@ class TestShown:
         }
         assert "suppressed" not in found[0]
 
-    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    @each_case("library", ["pandas", "polars", "pyarrow"])
     def test_frames(self, results, library):
         found = results[0].to_frame(library)
         columns = getattr(found, "column_names", None) or list(found.columns)

