@@ -65,7 +65,7 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Codebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What all sites' columns mean. A JSON file that people write.
+    """The agreed meaning of every column: a JSON file that people write.
 
     Attributes:
         name: Of the study.

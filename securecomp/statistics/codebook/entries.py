@@ -16,7 +16,7 @@ _LARGEST = 308
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the sites agree on about a column.
+    """The agreement on one column.
 
     Attributes:
         kind: Numbers, categories, or what identifies a patient or a row and is never summed.

@@ -1,4 +1,4 @@
-"""What a site finds when it checks its own data against a codebook. Nothing of it is sent.
+"""Findings of a site that checks its own data against a codebook. Nothing of it is sent.
 
 Errors are what the codebook forbids. Warnings are what it allows and what is often a mistake: a
 median outside of where medians are (pounds for kilograms), a number such as 999 that occurs again

@@ -1,4 +1,4 @@
-"""How many patients are there, each counted once though several sites have them.
+"""Distinct patients: each counted once, though several sites have them.
 
 Every site marks its patients in a bitmap, by a keyed hash of their identifiers, and what is opened
 is which cells of the union of the bitmaps are empty. From their number follows the number of

@@ -181,7 +181,7 @@ Terms = Callable[[Table], list[Fraction]]
 
 @dataclass(frozen=True, slots=True)
 class _Strata:
-    """Where the tables are, and how their terms become totals."""
+    """The source of the tables: it turns their terms into totals."""
 
     ask: Inquiry
     exposure: str

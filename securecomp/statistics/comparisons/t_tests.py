@@ -228,7 +228,7 @@ def t_test(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What was asked for, whichever the samples."""
+    """The request, whatever the samples are."""
 
     column: str
     mu: Fraction

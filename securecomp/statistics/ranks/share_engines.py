@@ -1,4 +1,4 @@
-"""Who computes on the sites' shares, for what sums are not enough for.
+"""Engines that compute on the sites' shares, where sums are not enough.
 
 Sites share inputs as clients; servers compute, and open nothing but what the analysis says.
 """

@@ -36,7 +36,7 @@ class Covariate:
 
     @property
     def name(self) -> str:
-        """How tables call it."""
+        """Its name in tables."""
         return self.column if self.level is None else f"{self.column}={self.level}"
 
     @property

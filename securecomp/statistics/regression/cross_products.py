@@ -31,7 +31,7 @@ _FLUSH = 512  # chunks that int64 holds
 
 @dataclass(frozen=True, slots=True)
 class ColumnGrid:
-    """How a column becomes integers.
+    """A column's grid: it turns values into integers.
 
     Attributes:
         unit: One integer step.

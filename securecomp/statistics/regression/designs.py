@@ -29,7 +29,7 @@ _Coded = tuple[tuple[Factor, bool], ...]
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What every site computes from its rows.
+    """The columns that every site computes from its rows.
 
     Attributes:
         formula: What it was made of.

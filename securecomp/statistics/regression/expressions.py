@@ -101,7 +101,7 @@ class ExpressionRows:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What is computed from each row.
+    """A computation on each row.
 
     Attributes:
         text: As the formula has it.

@@ -53,7 +53,7 @@ class NewtonStep:
 
 @dataclass(slots=True)
 class SitePart:
-    """What one site works with.
+    """One site's rows in a fit.
 
     Attributes:
         z: The design in public coordinates, shape (rows, d).

@@ -27,7 +27,7 @@ _WIDE = 100  # columns; of more, rows are counted before there are products
 
 @dataclass(slots=True)
 class GatheredRows:
-    """What a fit works with, after the first sum.
+    """The input of a fit, after the first sum.
 
     Attributes:
         ask: The inquiry.

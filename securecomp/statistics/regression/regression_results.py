@@ -1,4 +1,4 @@
-"""What a regression returns, in the manner of statsmodels' summaries."""
+"""The result of a regression, printed like statsmodels' summaries."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ class Regression(Analysis):
 
     @property
     def iterations(self) -> int:
-        """How many steps were taken."""
+        """Number of steps taken."""
         return max(0, len(self.history) - 1)
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core.fixedpoint import shown
+from securecomp.core.fixedpoint import FixedPoint, shown
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.cell_values import Mask
 from securecomp.statistics.inquiry import Inquiry
@@ -23,6 +23,7 @@ from securecomp.statistics.schema import Schema
 from securecomp.statistics.site_table import Table
 
 MAX_TIMES = 100_000
+_SAME = 1e-9  # of a time: what arithmetic on times may be off, and no two agreed times are apart
 DEFAULT_BOUND = 1000
 """Up to this agreed bound, all integers are the grid if none is given."""
 
@@ -134,7 +135,9 @@ class TimeGrid:
         )
         codes, cells = group_codes(table, ask.schema, groups)
         values = table.numbers(self.time).values
-        if not self.given:
+        if self.given:
+            _hold_to_declared(ask.schema, table, self.time, values)
+        else:
             ask.schema.grid(self.time).encode(values, table.where(self.time), "row")
         spans = values.astype(np.float64)
         _refuse(table, self.time, keep & ~np.isfinite(spans), "is NaN or infinite; correct it")
@@ -149,10 +152,24 @@ class TimeGrid:
             "is neither 0 (censored) nor 1 (event); recode it",
         )
         spans, ones = spans[keep], ones[keep]
-        index = np.searchsorted(self.times, spans, "left")
+        index, off = self._places(spans)
         inside = index < self.size
-        off = inside & (self.times[np.minimum(index, self.size - 1)] != spans)
         return SurvivalRows(keep, index, ones & inside, codes[keep], cells, int(off.sum()))
+
+    def _places(
+        self, spans: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Return each time's place on the grid, rounded up, and whether it was rounded.
+
+        A time within `_SAME` of a time of the grid is that time: 0.1 + 0.2 is 0.3. R's survival
+        package has the same as `timefix`.
+        """
+        index = np.searchsorted(self.times, spans, "left")
+        before = self.times[np.maximum(index - 1, 0)]
+        index = index - ((index > 0) & (spans - before <= _SAME * before))
+        nearest = self.times[np.minimum(index, self.size - 1)]
+        off = (index < self.size) & (np.abs(nearest - spans) > _SAME * nearest)
+        return index, off
 
     def remarks(self, rounded: int) -> list[str]:
         """Return what a reader must know of the grid."""
@@ -170,6 +187,20 @@ class TimeGrid:
                 "the grid; events after it do not count."
             )
         return said
+
+
+def _hold_to_declared(schema: Schema, table: Table, column: str, values: Any) -> None:
+    """Refuse times that do not follow what was declared about their column.
+
+    Raises:
+        RangeError: A value is beyond the bound, or has more decimals; it names the row.
+    """
+    declared = schema.declared.get(column)
+    if declared is None or declared.decimals is None:
+        return
+    largest = max((abs(v) for v in values.tolist() if np.isfinite(v)), default=0)
+    bound = largest if declared.bound is None else declared.bound
+    FixedPoint.decimal(bound, declared.decimals).encode(values, table.where(column), "row")
 
 
 def distinct(**columns: str | None) -> None:
@@ -210,6 +241,8 @@ def _increasing(times: Sequence[float]) -> npt.NDArray[np.float64]:
         raise ParameterError(f"{refusal}; one is negative, NaN or infinite")
     if any(not a < b for a, b in pairwise(listed)):
         raise ParameterError(f"{refusal}; sort them, each once")
+    if any(b - a <= _SAME * b for a, b in pairwise(listed)):
+        raise ParameterError(f"{refusal}; two are nearer than floats tell apart reliably")
     if len(listed) > MAX_TIMES:
         raise ParameterError(f"at most {MAX_TIMES:,} times; use a coarser grid")
     return np.array(listed, np.float64)
