@@ -195,14 +195,14 @@ def test_any_order_of_things(tmp_path_factory, data):
 SPENDER = """
 import sys
 from securecomp.errors import BudgetError
-from securecomp.privacy.privacy_amounts import Cost
+from securecomp.privacy.privacy_amounts import PrivacyCost
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
 ledger = Ledger(sys.argv[1])
 done = 0
 for _ in range(15):
     try:
-        with ledger.spending("q", Cost.of(0.05), Neighbours()):
+        with ledger.spending("q", PrivacyCost.of(0.05), Neighbours()):
             done += 1
     except BudgetError:
         pass
@@ -225,16 +225,16 @@ def test_processes_at_once(ledger, path):
 
 KILLED = """
 import os, signal, sys
-from securecomp.privacy.privacy_amounts import Cost
+from securecomp.privacy.privacy_amounts import PrivacyCost
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
-with Ledger(sys.argv[1]).spending("q", Cost.of(0.3), Neighbours()):
+with Ledger(sys.argv[1]).spending("q", PrivacyCost.of(0.3), Neighbours()):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
 KILLED_IN_WRITING = """
 import os, signal, sys
-from securecomp.privacy.privacy_amounts import Cost
+from securecomp.privacy.privacy_amounts import PrivacyCost
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
 ledger = Ledger(sys.argv[1])
@@ -243,7 +243,7 @@ with ledger._connection(write=True) as connection:
     connection.execute("PRAGMA cache_spill = 1")
     state = ledger._read(connection)
     for _ in range(200):  # more than the cache takes, so that some of it reaches the file
-        ledger._append(connection, state, "reserve", None, Cost.of("0.001"), "q" * 200)
+        ledger._append(connection, state, "reserve", None, PrivacyCost.of("0.001"), "q" * 200)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

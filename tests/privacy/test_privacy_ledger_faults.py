@@ -233,7 +233,7 @@ def test_a_full_disk(ledger, path, monkeypatch):
 LIMITED = """
 import resource, sys
 from securecomp.errors import LocalProtocolError
-from securecomp.privacy.privacy_amounts import Cost
+from securecomp.privacy.privacy_amounts import PrivacyCost
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.sensitivity import Neighbours
 ledger = Ledger(sys.argv[1])
@@ -241,7 +241,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
 done = 0
 try:
     for _ in range(1000):
-        ledger.reserve("q" * 500, Cost.of("0.0001"), Neighbours())
+        ledger.reserve("q" * 500, PrivacyCost.of("0.0001"), Neighbours())
         done += 1
 except LocalProtocolError as error:
     print(done, error)

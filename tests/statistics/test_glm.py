@@ -261,10 +261,11 @@ class TestAwkwardSites:
         assert result.nobs == 9
         check(result, *reference("y ~ x + g", "logistic", left, "w"))
 
-    def test_declared_levels_that_nobody_has_are_named(self):
+    def test_declared_levels_that_nobody_has_are_left_out_and_named(self):
         columns = {"g": Column(levels=["a", "b", "z"])}
-        with pytest.raises(ParameterError, match=r"g\[T.z\] is 0 in every row of all sites"):
-            study(self.ROWS[:5], self.ROWS[5:], columns=columns).glm("y ~ g")
+        result = study(self.ROWS[:5], self.ROWS[5:], columns=columns).glm("y ~ g")
+        check(result, *reference("y ~ g", "logistic", self.ROWS))
+        assert "left out, because no row has them: g[T.z]" in result.remarks()
 
     def test_declared_order_gives_the_reference(self):
         columns = {"g": Column(levels=["b", "a"])}

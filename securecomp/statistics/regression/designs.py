@@ -5,8 +5,8 @@ treatment coding; a category whose level means are not in the span of the terms 
 its levels, as in R, patsy and formulaic.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any
 
@@ -42,6 +42,7 @@ class Design:
         numeric: Columns that must have numbers.
         categorical: Columns that must have categories.
         references: Reference levels, as "type[1]", to the names of the columns of all others.
+        indicators: The columns with a level in them.
     """
 
     formula: Formula
@@ -54,6 +55,7 @@ class Design:
     numeric: tuple[str, ...]
     categorical: tuple[str, ...]
     references: Mapping[str, tuple[str, ...]]
+    indicators: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -67,12 +69,15 @@ class Design:
         text = brief(formula.text)
         named: dict[str, Expression] = {}
         references: dict[str, tuple[str, ...]] = {}
+        indicators: set[str] = set()
         for term in _coded(formula.terms):
             columns = list(islice(_columns(term), MAX_COLUMNS + 1))
             if len(term) == 1 and isinstance(term[0][0], Category) and term[0][1]:
                 factor = term[0][0]
                 levels = tuple(name for name, _ in columns)
                 references[f"{factor.text}[{factor.names[factor.reference]}]"] = levels
+            if any(isinstance(factor, Category) for factor, _ in term):
+                indicators.update(name for name, _ in columns)
             for name, column in columns:
                 if name in named or (name == INTERCEPT and term):
                     raise ParameterError(
@@ -109,6 +114,26 @@ class Design:
             (*formula.numeric, *(n for n in extra if n not in formula.numeric)),
             formula.categorical,
             references,
+            frozenset(indicators),
+        )
+
+    @property
+    def of_levels(self) -> set[str]:
+        """The columns that indicate levels, or combinations of levels with other factors."""
+        return {name for name in self.names if name in self.indicators}
+
+    def only(self, names: Collection[str]) -> "Design":
+        """Return the design with some of its columns."""
+        kept = [(n, c) for n, c in zip(self.names, self.columns, strict=True) if n in names]
+        references = {
+            reference: tuple(name for name in others if name in names)
+            for reference, others in self.references.items()
+        }
+        return replace(
+            self,
+            names=tuple(name for name, _ in kept),
+            columns=tuple(column for _, column in kept),
+            references=references,
         )
 
     @property

@@ -4,8 +4,8 @@ Every site's rows are read, and refused if they must be, before anything is sent
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from securecomp.statistics.schema import MAX_ROWS
 STEEPEST = 300.0
 """Of a linear predictor whose exp is still summed."""
 _BITS = 50
+_NAMED = 5
 _WIDE = 100  # columns; of more, rows are counted before there are products
 
 
@@ -40,6 +41,8 @@ class GatheredRows:
         offsets: Weighted sum of the offset for logistic, of exp(offset) for poisson; 0 without.
         order: Where each coefficient of (intercept, others) is in the design.
         moved: What `centre` has subtracted from the offset.
+        left_out: What was done about levels without rows, in words.
+        empty: Columns that were left out because no row has them.
     """
 
     ask: Inquiry
@@ -52,6 +55,8 @@ class GatheredRows:
     offsets: float
     order: list[int]
     moved: float = 0.0
+    left_out: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, ask: Inquiry, family: Family, design: Design) -> "GatheredRows":
@@ -112,7 +117,50 @@ class GatheredRows:
         moments, totals = cross_products.add_products(ask, what, sums, counts, *more)
         _enough(moments.rows, len(order), family)
         offsets = float(totals[0][0]) if more else 0.0
-        return cls(ask, family, design, names, intercept, parts, moments, offsets, order)
+        found = cls(ask, family, design, names, intercept, parts, moments, offsets, order)
+        found._leave_out_empty_levels()
+        return found
+
+    def _leave_out_empty_levels(self) -> None:
+        """Drop the columns of levels, or of their combinations, that no row of any site has.
+
+        Where a reference has no rows, the first level that has some takes its place.
+        """
+        rows = np.array([float(self.moments.squares[i, i]) for i in range(len(self.names))])
+        levels = self.design.of_levels
+        gone = {n for n, size in zip(self.names, rows, strict=True) if size == 0 and n in levels}
+        for reference, others in self.design.references.items():
+            sizes = [self.moments.sums[self.names.index(name)] for name in others]
+            if sum(sizes) == self.moments.weight and self.intercept:
+                first = next(n for n, s in zip(others, sizes, strict=True) if s != 0)
+                self.left_out += (f"{reference} has no rows: {first} is the reference instead",)
+                gone.add(first)
+        empty = sorted(n for n in gone if rows[self.names.index(n)] == 0)
+        if empty:
+            self.empty = tuple(empty)
+            named = ", ".join(empty[:_NAMED]) + (" and more" if len(empty) > _NAMED else "")
+            self.left_out += (f"left out, because no row has them: {named}",)
+        if gone:
+            self._keep([i for i, name in enumerate(self.names) if name not in gone])
+
+    def _keep(self, places: Sequence[int]) -> None:
+        """Go on with some of the columns beside the intercept."""
+        m, first = self.moments, int(self.intercept)
+        at = np.array(places, np.int64)
+        self.names = tuple(self.names[i] for i in places)
+        self.moments = replace(
+            m,
+            sums=m.sums[at],
+            squares=m.squares[np.ix_(at, at)],
+            with_response=m.with_response[at],
+            rounding=m.rounding[at],
+        )
+        columns = np.array([*range(first), *(at + first)], np.int64)
+        for part in self.parts.values():
+            part.z = np.asfortranarray(part.z[:, columns])
+        self.design = self.design.only({INTERCEPT, *self.names})
+        names = self.design.names
+        self.order = [names.index(n) for n in (*((INTERCEPT,) if first else ()), *self.names)]
 
     @property
     def shift(self) -> float:

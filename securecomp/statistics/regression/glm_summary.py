@@ -70,6 +70,8 @@ def summary(work: GatheredRows, white: Whitening, found: Found, confidence: floa
         offset=None if design.offset is None else design.offset.text,
         levels={name: work.ask.schema.levels(name) for name in design.categorical},
         run=work.ask.done(),
+        left_out=work.left_out,
+        empty=work.empty,
         **figures,
     )
 
