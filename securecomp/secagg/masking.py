@@ -119,7 +119,7 @@ def encode(
             raise ParameterError(f"{name}: this session has no weights")
         return array
     if isinstance(weight, bool) or not isinstance(weight, int | np.integer):
-        raise ParameterError(f"{name}: this session needs an integer weight, not {weight!r}")
+        raise ParameterError(f"{name}: this session needs a weight that is an integer")
     if not 0 <= weight <= parameters.max_weight:
         raise RangeError(f"{name}: the weight is not in [0, {parameters.max_weight}]")
     return np.append(array * np.int64(weight), np.int64(weight))

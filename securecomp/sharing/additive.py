@@ -13,6 +13,7 @@ from securecomp.core import entropy as entropy_
 from securecomp.core import field, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
+from securecomp.core.secret import Secret
 from securecomp.errors import ParameterError
 
 MAX_PARTIES = 1 << 16
@@ -23,7 +24,7 @@ def seed_key(seed: bytes, *context: bytes | str | int) -> bytes:
     return prg.derive(seed, "additive share", *context)
 
 
-class Share:
+class Share(Secret):
     """One party's share of an array: the linear algebra that needs no messages.
 
     Shares of the same party add and subtract, and any share can be multiplied by public integers.
