@@ -1,6 +1,6 @@
 """The one policy for types that hold secrets: nothing prints, copies or pickles them."""
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 class Secret:
@@ -19,8 +19,8 @@ class Secret:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
 
-    def __rich_repr__(self) -> tuple[()]:
-        return ()
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} holds secrets and cannot be copied or pickled")

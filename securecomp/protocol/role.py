@@ -155,6 +155,7 @@ class SessionRole(Role):
         entropy: Entropy = entropy_.system,
     ) -> None:
         super().__init__(name, start)
+        session = session.checked()
         if name not in among:
             raise ParameterError(f"{name!r} is not a {type(self).__name__} of this session")
         if session.keys[name] != identity.public:

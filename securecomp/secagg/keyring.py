@@ -28,7 +28,7 @@ BOX_BYTES = 2 * SHARE_LIMBS * 8 + 16
 _NONCE = bytes(12)  # every box has a key of its own
 
 
-def public_key(secret: bytes) -> bytes:
+def public_of(secret: bytes) -> bytes:
     """Return the X25519 public key of 32 secret bytes."""
     return X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
 
@@ -60,7 +60,7 @@ class KeyRing(Secret, msgspec.Struct):
 
     def public(self) -> tuple[bytes, bytes]:
         """Return the public cipher and mask key."""
-        return public_key(self.cipher_key), public_key(self.mask_key)
+        return public_of(self.cipher_key), public_of(self.mask_key)
 
     def deal(
         self, me: int, threshold: int, agreement: bytes, entropy: Entropy

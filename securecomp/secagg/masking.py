@@ -10,7 +10,7 @@ import numpy.typing as npt
 from securecomp.core import buffers, prg
 from securecomp.core.prg import Lanes
 from securecomp.errors import ParameterError, RangeError
-from securecomp.protocol import public_key, wire
+from securecomp.protocol import wire
 from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import graph
 from securecomp.secagg.masking_messages import Keys, Masked
@@ -26,16 +26,6 @@ def graph_of(session: Session, parameters: Parameters) -> list[list[int]]:
 def digest(data: bytes) -> bytes:
     """Return SHA-256."""
     return hashlib.sha256(data).digest()
-
-
-def without_top_bit(key: bytes) -> bytes:
-    """Return an X25519 key without the bit that RFC 7748 ignores, to compare keys."""
-    return key[:-1] + bytes([key[-1] & 0x7F]) if key else key
-
-
-def is_key(key: bytes) -> bool:
-    """Return whether this can be a party's X25519 key."""
-    return len(key) == public_key.POINT_BYTES and not public_key.is_small_order(key)
 
 
 def roster(keys: Keys) -> bytes:
