@@ -24,6 +24,7 @@ from securecomp.ckks.seal.sigmoid_scores import ScoreClient
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
+from securecomp.core.secret import Secret
 from securecomp.errors import (
     DecodeError,
     KeyMismatchError,
@@ -102,7 +103,7 @@ class Predictions:
         return models.labels(self.classes)[models.winners(self.values, self.link, middle)]
 
 
-class KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KeyFile(Secret, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A client's secrets, as they are kept."""
 
     format: str

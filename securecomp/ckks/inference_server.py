@@ -24,6 +24,7 @@ from securecomp.ckks.request_log import MemoryRequestLog, RequestLog
 from securecomp.ckks.seal.sigmoid_scores import ScoreServer
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
+from securecomp.core.secret import Secret
 from securecomp.errors import (
     DecodeError,
     KeyMismatchError,
@@ -61,7 +62,7 @@ class ServerCircuit(Protocol):
         """Return what answers a client."""
 
 
-class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ServerFile(Secret, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A server's secrets, as they are kept.
 
     Attributes:

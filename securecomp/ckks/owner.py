@@ -10,13 +10,14 @@ from securecomp.ckks.native.encryption import SEED_BYTES
 from securecomp.ckks.native.logits import body, integers, public_key
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
+from securecomp.core.secret import Secret
 from securecomp.models import LogisticModel
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
 
 
-class ModelOwner:
+class ModelOwner(Secret):
     """Encrypts its model under a client's public key, for a server that computes with neither.
 
     The server learns the plan and nothing of rows or weights (ring-LWE), as long as it does not

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core import buffers, field_kernels
+from securecomp.core import buffers, checks, field_kernels
 from securecomp.core.fixedpoint import as_array
 from securecomp.errors import ParameterError, RangeError
 
@@ -80,8 +80,7 @@ def encode(
         ParameterError: Not integers.
         RangeError: A value is beyond `bound`.
     """
-    if not 0 <= bound <= LIMIT:
-        raise ParameterError(f"{what}: bound {bound} is not between 0 and (p-1)/2 = {LIMIT}")
+    checks.integer(bound, f"{what}: the bound", 0, LIMIT)
     array = integers(values, what)
     out = _output(out, array.shape, np.uint64)
     if array.size == 0:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.core import checks
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import Integers
 from securecomp.errors import ParameterError, RangeError
@@ -52,6 +53,9 @@ class Limbs:
         Raises:
             RangeError: The protocol's limit leaves no room for this many terms.
         """
+        checks.integer(bound, "bound", 0)
+        checks.integer(terms, "terms", 1)
+        checks.integer(limit, "limit", 0)
         if bound * terms <= limit:
             return cls(bound, terms, limit, 1, 0)
         # Largest limb: 2^(width + hiding) + 2^hiding + 2^width <= 2^(width + hiding + 1).

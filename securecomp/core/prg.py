@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from securecomp.core import buffers, field_kernels
 from securecomp.core.field import MODULUS, Residues
+from securecomp.core.secret import Secret
 from securecomp.errors import ParameterError
 
 SEED_BYTES = 32
@@ -87,11 +88,11 @@ def _nonce(index: int, attempt: int = 0) -> bytes:
     return attempt.to_bytes(4, "big") + index.to_bytes(8, "big")
 
 
-class _Keystreams:
+class _Keystreams(Secret):
     """The keystreams of several keys, drawn a block at a time into one buffer.
 
     A block fits a second-level cache together with what is done to it. Not for use by two threads
-    at once. Holds secrets; its `repr` shows none.
+    at once.
     """
 
     __slots__ = ("_ciphers", "_scratch", "_words")
@@ -206,7 +207,7 @@ class Uniform(_Keystreams):
             where = where[block[where] >= bound]
 
 
-class Difference:
+class Difference(Secret):
     """The residue vector of one key less that of another, a block at a time."""
 
     __slots__ = ("_minus", "_plus")

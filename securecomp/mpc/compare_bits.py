@@ -26,6 +26,7 @@ import numpy as np
 from securecomp.core import bit_kernels, bits, buffers, field, field_kernels
 from securecomp.core.bits import Words
 from securecomp.core.field import Residues
+from securecomp.core.secret import Secret
 from securecomp.mpc import correlated_randomness
 from securecomp.mpc.dealer_parties import Lockstep
 from securecomp.protocol.carrier import T
@@ -37,8 +38,8 @@ Range = tuple[Words, Words]
 """One party's shares of `less` and `same` of ranges of bits, each of shape (ranges, words)."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedBits:
+@dataclass(frozen=True, slots=True, repr=False)
+class OpenedBits(Secret):
     """What one party has of c = x + r.
 
     Attributes:

@@ -16,6 +16,7 @@ import numpy as np
 
 from securecomp.core import field
 from securecomp.core.field import Residues
+from securecomp.core.secret import Secret
 from securecomp.mpc import mac_dealer
 
 Pairs = list[Residues]
@@ -50,7 +51,7 @@ class BitArithmetic(Protocol):
         """Open x; as each party heard it."""
 
 
-class OpenedDigits:
+class OpenedDigits(Secret):
     """c = x + r, and r's digits.
 
     Attributes:

@@ -30,6 +30,7 @@ import numpy as np
 from securecomp.core import bits, buffers, field, field_kernels, prg
 from securecomp.core.bits import Words
 from securecomp.core.field import Residues
+from securecomp.core.secret import Secret
 
 Kind = Literal["triple", "square", "matrix", "mask", "cut", "gates", "fork", "bits"]
 Shape = tuple[int, ...]
@@ -43,8 +44,8 @@ def seed_keys(seed: bytes, session: bytes) -> bytes:
     return prg.derive(seed, "sharing correlations", session)
 
 
-class Correlations:
-    """One party's part of the correlations: what its key expands to. Shows no secret."""
+class Correlations(Secret):
+    """One party's part of the correlations: what its key expands to."""
 
     __slots__ = ("_key",)
 
@@ -62,9 +63,6 @@ class Correlations:
     def words(self, serial: int, part: int, size: int) -> Words:
         """Return uniform words, shape (size,)."""
         return prg.expand_words(prg.derive(self._key, "words", serial, part), size)
-
-    def __repr__(self) -> str:
-        return "Part(secret)"
 
 
 def sizes(kind: Kind, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:

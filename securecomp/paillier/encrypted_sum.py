@@ -1,5 +1,7 @@
 """The encrypted aggregator, as a `SumProtocol`."""
 
+from typing import Any
+
 from securecomp.errors import ThresholdError
 from securecomp.paillier import sum_roles, sum_session
 from securecomp.paillier.keys import PrivateKey
@@ -33,6 +35,9 @@ class Paillier(SumProtocol):
         self.blind = blind
         self._insecure = insecure_for_tests
         self._key: PrivateKey | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_key": None}  # a copy draws its own key
 
     @property
     def limit(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gmpy2 import mpz
 
+from securecomp.core.secret import Secret
 from securecomp.errors import ParameterError
 
 DEFAULT_MEMORY = 1 << 26
@@ -21,8 +22,8 @@ def table_bytes(bits: int, window: int, element_bytes: int) -> int:
     return -(-bits // window) * ((1 << window) - 1) * (element_bytes + 50)
 
 
-class FixedBase:
-    """A table of powers of one base modulo one modulus."""
+class FixedBase(Secret):
+    """A table of powers of one base modulo one modulus, either of which may be secret."""
 
     def __init__(self, base: Any, modulus: Any, bits: int, window: int) -> None:
         """Compute the table for exponents of so many bits."""
@@ -68,39 +69,46 @@ def choose_window(bits: int, element_bytes: int, powers: int, memory: int) -> in
     return min(fitting, key=lambda w: -(-bits // w) * ((1 << w) - 1 + powers))
 
 
-_KEPT = 8
-_kept: OrderedDict[tuple[int, int, int], FixedBase] = OrderedDict()
-"""The tables that this process used last."""
+class PowerTables(Secret):
+    """The tables that were used last, each under its base, modulus and length of exponents."""
+
+    def __init__(self, most: int) -> None:
+        """Keep at most so many tables."""
+        self._most = most
+        self._kept: OrderedDict[tuple[int, int, int], FixedBase] = OrderedDict()
+
+    def get(self, base: int, modulus: int, bits: int, powers: int, memory: int) -> FixedBase:
+        """Return a table; an older one that is wider is used again.
+
+        The powers that were made before count too: a key that is used again and again is worth a
+        wider table. As a widening waits for as much use as pays for it, it never costs much.
+
+        Args:
+            base: The base.
+            modulus: The modulus.
+            bits: Length of the exponents.
+            powers: How many powers are wanted now.
+            memory: Bytes that the table may take.
+        """
+        size = (modulus.bit_length() + 7) // 8
+        key = (base, modulus, bits)
+        table = self._kept.get(key)
+        made = table.made if table else 0
+        window = choose_window(bits, size, max(made, powers), memory)
+        if table is None or table.window < window or table_bytes(bits, table.window, size) > memory:
+            self._kept.pop(key, None)  # its memory goes before the next one is made
+            del table
+            table = FixedBase(mpz(base), mpz(modulus), bits, window)
+            table.made = made
+        self._kept.pop(key, None)  # to the end
+        self._kept[key] = table
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return table
 
 
-def shared_table(base: int, modulus: int, bits: int, powers: int, memory: int) -> FixedBase:
-    """Return a table that this process keeps; an older one that is wider is used again.
-
-    The powers that were made before count too: a key that is used again and again is worth a
-    wider table. As a widening waits for as much use as pays for it, it never costs much.
-
-    Args:
-        base: The base.
-        modulus: The modulus.
-        bits: Length of the exponents.
-        powers: How many powers are wanted now.
-        memory: Bytes that the table may take.
-    """
-    size = (modulus.bit_length() + 7) // 8
-    key = (base, modulus, bits)
-    table = _kept.get(key)
-    made = table.made if table else 0
-    window = choose_window(bits, size, max(made, powers), memory)
-    if table is None or table.window < window or table_bytes(bits, table.window, size) > memory:
-        _kept.pop(key, None)  # its memory goes before the next one is made
-        del table
-        table = FixedBase(mpz(base), mpz(modulus), bits, window)
-        table.made = made
-    _kept.pop(key, None)  # to the end
-    _kept[key] = table
-    while len(_kept) > _KEPT:
-        _kept.popitem(last=False)
-    return table
+public_tables = PowerTables(8)
+"""This process's tables of public bases. Those modulo p^2 and q^2 belong to their private key."""
 
 
 def multi_power(bases: Sequence[Any], exponents: Sequence[int], modulus: Any) -> Any:

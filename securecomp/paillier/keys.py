@@ -22,7 +22,9 @@ from gmpy2 import mpz
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
+from securecomp.core.secret import Secret
 from securecomp.errors import DecodeError, ParameterError
+from securecomp.paillier.fixed_base import PowerTables
 
 DEFAULT_BITS = 3072
 LEAST_BITS = 2048
@@ -174,11 +176,12 @@ class PublicKey:
         return f"PublicKey({self.bits} bits, id {self.id.hex()[:16]})"
 
 
-class PrivateKey:
-    """The factors of n, which decrypt everything. Its `repr` shows nothing secret.
+class PrivateKey(Secret):
+    """The factors of n, which decrypt everything.
 
     Attributes:
         public: The public key.
+        tables: Powers modulo p^2 and q^2. They are secret, and go with the key.
     """
 
     def __init__(
@@ -199,6 +202,7 @@ class PrivateKey:
         if gmpy2.gcd(p * q, (p - 1) * (q - 1)) != 1:
             raise ParameterError("the factors of the private key do not make a Paillier modulus")
         self.public = PublicKey(p * q, h_s, insecure_for_tests=insecure_for_tests)
+        self.tables = PowerTables(2)
         self._p, self._q = p, q
         self._p2, self._q2 = p * p, q * q
         self._q2_inverse = gmpy2.invert(self._q2, self._p2)

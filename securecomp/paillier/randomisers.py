@@ -61,14 +61,14 @@ def randomisers(
         return int.from_bytes(entropy(size), "big") & ((1 << bits) - 1)
 
     if owner is None:
-        table = fixed_base.shared_table(int(key.h_s), int(key.n2), bits, wanted, memory)
+        table = fixed_base.public_tables.get(int(key.h_s), int(key.n2), bits, wanted, memory)
         for _ in range(count):
             yield table.power(draw())
         return
     p2, q2, inverse = owner.squares()
     base = int(key.h_s)
-    at_p = fixed_base.shared_table(base % int(p2), int(p2), bits, wanted, memory // 2)
-    at_q = fixed_base.shared_table(base % int(q2), int(q2), bits, wanted, memory // 2)
+    at_p = owner.tables.get(base % int(p2), int(p2), bits, wanted, memory // 2)
+    at_q = owner.tables.get(base % int(q2), int(q2), bits, wanted, memory // 2)
     for _ in range(count):
         r = draw()
         a, b = at_p.power(r), at_q.power(r)

@@ -6,9 +6,12 @@ Nielsen 2010), or, with exponent="full", (1 + m n) r^n for who wants no assumpti
 Paillier's own.
 """
 
+import hashlib
+import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -255,6 +258,8 @@ def encrypt(
     else:
         h_s = None if key.h_s is None else int(key.h_s)
         secret = None if owner is None else owner.to_json()
+        if owner is not None and secret is not None:
+            _living[hashlib.sha256(secret.encode()).digest()] = owner
         total = len(plaintexts)
         tasks = [(int(key.n), h_s, secret, chunk, exponent, memory, total) for chunk in chunks]
         try:
@@ -274,7 +279,7 @@ def _encrypt_chunk(
 ) -> list[int]:
     n, h_s, secret, plaintexts, exponent, memory, expected = task
     # The keys were checked where they came from; a worker takes them as they are.
-    owner = None if secret is None else PrivateKey.from_json(secret, insecure_for_tests=True)
+    owner = None if secret is None else _key_in_worker(secret)
     key = PublicKey(n, h_s, insecure_for_tests=True)
     masks = randomisers(
         key,
@@ -285,6 +290,25 @@ def _encrypt_chunk(
         expected=expected,
     )
     return [int((1 + m * key.n) * z % key.n2) for m, z in zip(plaintexts, masks, strict=True)]
+
+
+_living: WeakValueDictionary[bytes, PrivateKey] = WeakValueDictionary()
+_held: list[PrivateKey] = []
+
+
+def _key_in_worker(secret: str) -> PrivateKey:
+    """Return the key of a task, with the tables that earlier tasks made.
+
+    In a thread it is the owner's own object, and is gone when the owner drops it. A worker process
+    holds the last key until it ends.
+    """
+    name = hashlib.sha256(secret.encode()).digest()
+    key = _living.get(name)
+    if key is None:
+        key = _living[name] = PrivateKey.from_json(secret, insecure_for_tests=True)
+    if multiprocessing.parent_process() is not None:
+        _held[:] = [key]
+    return key
 
 
 def decrypt(

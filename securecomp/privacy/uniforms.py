@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
+from securecomp.core.secret import Secret
 from securecomp.errors import ParameterError
 
 _DOUBT = 2.0**-40
@@ -57,7 +58,7 @@ def _thresholds() -> npt.NDArray[np.uint64]:
         return np.array([int(gmpy2.exp(-k) * (1 << _WORD)) for k in terms], np.uint64)
 
 
-class Uniforms:
+class Uniforms(Secret):
     """The random numbers of one draw, from one seed: the same seed gives the same numbers."""
 
     __slots__ = ("_calls", "_seed", "_table")
@@ -66,9 +67,6 @@ class Uniforms:
         self._seed = entropy(prg.SEED_BYTES)
         self._calls = 0
         self._table = _thresholds()
-
-    def __repr__(self) -> str:
-        return "Uniforms(a secret seed)"
 
     def words(self, count: int) -> prg.Words:
         """Return fresh random words, shape (count,)."""

@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from securecomp.core import buffers, prg
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
+from securecomp.core.secret import Secret
 from securecomp.errors import AuthenticationError, DecodeError, KeyMismatchError
 from securecomp.protocol import public_key, wire
 from securecomp.protocol.session import Conversation
@@ -38,8 +39,8 @@ _NONCE = bytes(12)  # the key is used once: a fresh salt makes a fresh key
 _PAIR = struct.Struct(">I")
 
 
-class Identity:
-    """A party's long-term secret key. Shows no secret in its `repr`."""
+class Identity(Secret):
+    """A party's long-term secret key."""
 
     def __init__(self, secret: bytes) -> None:
         """Take 32 secret bytes, as `export` of another instance returned them."""

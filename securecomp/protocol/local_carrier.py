@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.parallel import Threads
+from securecomp.core.secret import Secret
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import K, T
 from securecomp.protocol.identity import Identity
@@ -61,7 +62,7 @@ class Transcript:
         return self.sent.total()
 
 
-class LocalCarrier:
+class LocalCarrier(Secret):
     """Brings messages from role to role within this process, and counts them."""
 
     def __init__(self, entropy: Entropy = entropy_.system) -> None:

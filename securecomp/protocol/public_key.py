@@ -1,9 +1,10 @@
-"""Public keys: 64 bytes, an X25519 and an Ed25519 key, and which of them are none.
+"""Public keys: 64 bytes, X25519 then Ed25519, and the checks that reject invalid ones.
 
 Points of small order are refused: with one, a shared secret is zero, or a signature that anybody
-can make verifies.
+can make verifies. So is every encoding but the one that key generation gives. X25519 ignores the
+top bit and reduces modulo p, so another encoding of a key would pass as another party's key.
 
-Sources: RFC 7748, section 6.1; RFC 8032, section 5.1 (edwards25519).
+Sources: RFC 7748, sections 5 and 6.1; RFC 8032, section 5.1 (edwards25519).
 """
 
 from functools import lru_cache
@@ -35,12 +36,16 @@ def check(key: object, name: str) -> None:
         raise KeyMismatchError(f"{name}: its public key is not a valid one")
 
 
-def is_small_order(point: bytes) -> bool:
-    """Return whether an X25519 key is a point of small order: every shared secret would be zero.
+def is_point(point: bytes) -> bool:
+    """Return whether this can be a party's X25519 key.
 
-    Source of the list: D. J. Bernstein, Curve25519, "how do I validate public keys".
+    Not so: another length, an encoding that is not the canonical one, and a point of small order,
+    with which every shared secret would be zero.
+
+    Source of the points: D. J. Bernstein, Curve25519, "how do I validate public keys".
     """
-    return int.from_bytes(point, "little") % 2**255 % _P in _SMALL_U
+    u = int.from_bytes(point, "little")
+    return len(point) == POINT_BYTES and u < _P and u not in _SMALL_U
 
 
 _SMALL_U = {
@@ -59,9 +64,8 @@ _SMALL_U = {
 @lru_cache(maxsize=4096)
 def _sound(key: bytes) -> bool:
     point, signing = halves(key)
-    if is_small_order(point):
-        return False
-    return int.from_bytes(signing, "little") % 2**255 % _P not in _small_order()
+    y = int.from_bytes(signing, "little") % 2**255  # the top bit is the sign of x
+    return is_point(point) and y < _P and y not in _small_order()
 
 
 @lru_cache(maxsize=1)

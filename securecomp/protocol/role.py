@@ -1,16 +1,22 @@
-"""What every protocol role has in common: states, one table of transitions, sealed messages.
+"""Protocol roles: states, one table of transitions, steps that happen once, sealed messages.
 
 A role takes messages and returns messages. It opens no socket, reads no clock and starts no
-thread. What it may do in which state is one literal table; everything else is refused.
+thread. One literal table says what it may do in which state; everything else is refused.
+
+A step claims the role before it works: a second thread waits, and then finds the state that the
+first one left. So what may happen once happens once, whoever calls.
 """
 
 import contextlib
-from collections.abc import Collection, Iterator
+import functools
+import threading
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
+from securecomp.core.secret import Secret
 from securecomp.errors import (
     DecodeError,
     KeyMismatchError,
@@ -46,18 +52,59 @@ class State(Enum):
     ABORTED = "aborted"
 
 
-class Role:
+def _step(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that claims its role before it works."""
+
+    @functools.wraps(method)
+    def claimed(self: "Role", *args: Any, **kwargs: Any) -> Any:
+        with self._claim(method.__name__):
+            return method(self, *args, **kwargs)
+
+    claimed.__dict__["is_step"] = True
+    return claimed
+
+
+class Role(Secret):
     """A state machine without I/O that holds one-time secrets.
 
     Subclasses give `TRANSITIONS`: (state, event) -> next state, an event being the name of a
-    public method. Copying and pickling are refused: a one-time secret exists once.
+    public method. These methods claim the role while they work.
     """
 
     TRANSITIONS: ClassVar[dict[tuple[State, str], State]]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for event in {event for _, event in getattr(cls, "TRANSITIONS", ())}:
+            method = getattr(cls, event, None)
+            if method is not None and not hasattr(method, "is_step"):
+                setattr(cls, event, _step(method))
+
     def __init__(self, name: str, start: State) -> None:
         self.name = name
         self.state = start
+        self._lock = threading.RLock()
+        self._running = ""
+
+    @contextlib.contextmanager
+    def _claim(self, event: str) -> Iterator[None]:
+        """Keep other threads out of the role until this step is done.
+
+        Raises:
+            LocalProtocolError: A step of this role called another one, say through an argument
+                that runs code when it is read.
+        """
+        with self._lock:
+            if self._running:
+                raise LocalProtocolError(
+                    f"{type(self).__name__} {self.name!r}: {event}() was called while "
+                    f"{self._running}() is running"
+                )
+            self._running = event
+            try:
+                yield
+            finally:
+                self._running = ""
 
     def _next(self, event: str) -> State:
         """Return the state after `event`.
@@ -84,16 +131,12 @@ class Role:
 
     def abort(self) -> None:
         """Drop the secrets and stop. Allowed in every state."""
-        self._drop()
-        self.state = State.ABORTED
+        with self._lock:
+            self._drop()
+            self.state = State.ABORTED
 
     def _drop(self) -> None:
         """Forget what is secret."""
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(f"a {type(self).__name__} holds one-time secrets and cannot be copied")
-
-    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.state.value})"
@@ -112,6 +155,7 @@ class SessionRole(Role):
         entropy: Entropy = entropy_.system,
     ) -> None:
         super().__init__(name, start)
+        session = session.checked()
         if name not in among:
             raise ParameterError(f"{name!r} is not a {type(self).__name__} of this session")
         if session.keys[name] != identity.public:

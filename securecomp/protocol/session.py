@@ -8,15 +8,28 @@ session, round, layout or list of parties is refused.
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
+from weakref import WeakValueDictionary
 
 import msgspec
 
+from securecomp.core import checks
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.errors import ParameterError, RangeError, RemoteProtocolError, ThresholdError
+from securecomp.errors import (
+    DecodeError,
+    ParameterError,
+    RangeError,
+    RemoteProtocolError,
+    SecureCompError,
+    ThresholdError,
+)
 from securecomp.protocol import public_key, wire
 
 ID_BYTES = 16
+MAX_TERM = (1 << 63) - 1
+_MAGIC = b"securecomp session 1\n"
+_MAX_BYTES = 1 << 28
+_MOST_DIGITS = 1000
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -33,14 +46,19 @@ class Layout(msgspec.Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for what, value in (("length", self.length), ("bound", self.bound)):
-            # numpy's integers would wrap where headroom is computed.
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ParameterError(f"a layout's {what} is a plain integer, not {value!r}")
-        if not 0 <= self.length <= wire.MAX_ELEMENTS:
-            raise ParameterError(f"a vector has 0 to {wire.MAX_ELEMENTS} elements")
-        if self.bound < 0:
-            raise ParameterError("a bound is at least 0")
+        self.check()
+
+    def check(self) -> None:
+        """Refuse a layout that cannot be; how it was made does not matter.
+
+        Raises:
+            ParameterError: A length, a bound or labels that cannot be agreed on.
+        """
+        # numpy's integers would wrap where headroom is computed.
+        checks.integer(self.length, "a layout's length", 0, wire.MAX_ELEMENTS)
+        checks.integer(self.bound, "a layout's bound", 0)
+        if type(self.labels) is not tuple or not all(type(x) is str for x in self.labels):
+            raise ParameterError("a layout's labels are a tuple of texts")
         if self.labels and len(self.labels) != self.length:
             raise ParameterError(f"{len(self.labels)} labels for {self.length} elements")
 
@@ -105,8 +123,11 @@ class Conversation:
         raise RemoteProtocolError(header.sender, reason, authenticated=False)
 
 
-class Session(Conversation, msgspec.Struct, frozen=True):
+class Session(Conversation, msgspec.Struct, frozen=True, weakref=True):
     """Who computes what together; equal for all parties, and public.
+
+    The constructor checks every field. A role calls `checked`, so that a session that was made in
+    another way, such as by `msgspec.structs.replace`, is checked too.
 
     Attributes:
         protocol: Name of the protocol and its variant.
@@ -191,9 +212,49 @@ class Session(Conversation, msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         # A key that changes after the check would be trusted without one.
         for name in ("keys", "terms"):
-            msgspec.structs.force_setattr(self, name, _Agreed(getattr(self, name)))
-        if len(self.id) != ID_BYTES or not 0 <= self.round < 1 << 32:
-            raise ParameterError(f"a session has an id of {ID_BYTES} bytes and a round from 0")
+            given = getattr(self, name)
+            if not isinstance(given, Mapping):
+                raise ParameterError(f"a session's {name} are given by name")
+            msgspec.structs.force_setattr(self, name, _Agreed(given))
+        self._check_facts()
+        self._check_parties()
+        self._check_keys()
+        if self.layout.bound * len(self.contributors) > self.limit:
+            raise RangeError(
+                f"{len(self.contributors)} contributors with values up to {self.layout.bound} "
+                f"could pass the largest exact total {self.limit}; use a smaller bound"
+            )
+        _checked[id(self)] = self
+
+    def checked(self) -> "Session":
+        """Return this session if its constructor checked it, else a copy that is checked.
+
+        Raises:
+            ParameterError, KeyMismatchError, ThresholdError, RangeError: As `create`.
+        """
+        if _checked.get(id(self)) is self:
+            return self
+        return Session(*(getattr(self, name) for name in self.__struct_fields__))
+
+    def _check_facts(self) -> None:
+        """Check each field for its type before it is compared with anything."""
+        if type(self.protocol) is not str or not isinstance(self.layout, Layout):
+            raise ParameterError("a session has a protocol's name and a layout")
+        if type(self.id) is not bytes or len(self.id) != ID_BYTES:
+            raise ParameterError(f"a session has an id of {ID_BYTES} bytes")
+        self.layout.check()
+        checks.integer(self.round, "a session's round", 0, (1 << 32) - 1)
+        checks.integer(self.limit, "a session's limit", 0)
+        for term, value in self.terms.items():
+            if type(term) is not str:
+                raise ParameterError("a session's terms are given by name")
+            checks.integer(value, f"the term {term!r}", -MAX_TERM - 1, MAX_TERM)
+
+    def _check_parties(self) -> None:
+        """Refuse lists of parties that are too short, or that name one twice."""
+        for names in (self.contributors, self.servers, self.receivers):
+            if type(names) is not tuple:
+                raise ParameterError("a session's parties are tuples of names")
         if len(self.contributors) < 2:
             raise ThresholdError(
                 2, len(self.contributors), "a sum over one party is that party's own value"
@@ -215,17 +276,12 @@ class Session(Conversation, msgspec.Struct, frozen=True):
                 if name not in self.keys:
                     raise ParameterError(f"{role} {name!r} has no public key in this session")
                 seen.add(name)
-        self._check_keys()
-        if self.layout.bound * len(self.contributors) > self.limit:
-            raise RangeError(
-                f"{len(self.contributors)} contributors with values up to {self.layout.bound} "
-                f"could pass the largest exact total {self.limit}; use a smaller bound"
-            )
 
     def _check_keys(self) -> None:
-        """Refuse keys that are none, and one key for two names: they would be one party."""
+        """Refuse invalid keys, and one key for two names: they would be one party."""
         owners: dict[bytes, str] = {}
         for name, key in self.keys.items():
+            wire.check_name(name)
             public_key.check(key, name)
             for half in public_key.halves(key):
                 if half in owners:
@@ -236,11 +292,46 @@ class Session(Conversation, msgspec.Struct, frozen=True):
 
     def next(self, layout: Layout) -> "Session":
         """Return the same session's next round, with another layout."""
-        return msgspec.structs.replace(self, round=self.round + 1, layout=layout)
+        facts = {name: getattr(self, name) for name in self.__struct_fields__}
+        return Session(**facts | {"round": self.round + 1, "layout": layout})
 
     @property
     def agreement(self) -> bytes:
         """SHA-256 over everything above."""
+        return hashlib.sha256(self._facts()).digest()
+
+    def to_bytes(self) -> bytes:
+        """Return the session as bytes, one encoding for each session. Nothing in it is secret."""
+        return _MAGIC + self._facts()
+
+    @classmethod
+    def from_bytes(cls, data: wire.Buffer) -> "Session":
+        """Read what `to_bytes` wrote, and check it as the constructor does.
+
+        Raises:
+            DecodeError: Not a session, or one that cannot be agreed on; it says why.
+        """
+        view = bytes(memoryview(data)[: _MAX_BYTES + 1])
+        if not view.startswith(_MAGIC) or len(view) > _MAX_BYTES:
+            raise DecodeError("not a session of this version")
+        try:
+            facts = msgspec.msgpack.decode(view[len(_MAGIC) :], type=_Facts)
+            name, drawn, number, contributors, servers, receivers = facts[:6]
+            keys, length, bound, labels, limit, terms = facts[6:]
+            if max(len(bound), len(limit)) > _MOST_DIGITS:
+                raise DecodeError("not a session: a number has too many digits")
+            layout = Layout(length, int(bound), labels)
+            parties = (contributors, servers, receivers, dict(keys))
+            session = cls(name, drawn, number, *parties, layout, int(limit), dict(terms))
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise DecodeError(f"not a session: {error}") from None
+        except (SecureCompError, ValueError) as error:
+            raise DecodeError(f"a session that cannot be agreed on: {error}") from None
+        if session.to_bytes() != view:
+            raise DecodeError("not a session: another encoding than the one that counts")
+        return session
+
+    def _facts(self) -> bytes:
         # Big integers do not fit MessagePack; tuples of text and numbers have one encoding each.
         facts = (
             self.protocol,
@@ -256,10 +347,30 @@ class Session(Conversation, msgspec.Struct, frozen=True):
             str(self.limit),
             sorted(self.terms.items()),
         )
-        return hashlib.sha256(msgspec.msgpack.encode(facts)).digest()
+        return msgspec.msgpack.encode(facts)
 
     @property
     def largest_message(self) -> int:
         """Bytes that no message of a sum passes: a vector, and facts on every contributor."""
         vector = wire.packed_size(self.layout.length + 1, 64)
         return vector + 1024 * (len(self.contributors) + 1) + 4096
+
+
+Names = tuple[str, ...]
+_Facts = tuple[
+    str,
+    bytes,
+    int,
+    Names,
+    Names,
+    Names,
+    list[tuple[str, bytes]],
+    int,
+    str,
+    Names,
+    str,
+    list[tuple[str, int]],
+]
+"""What the agreement is a digest of."""
+_checked: "WeakValueDictionary[int, Session]" = WeakValueDictionary()
+"""The sessions that a constructor has checked, by identity."""

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from securecomp.core import buffers, field, field_kernels, prg
 from securecomp.core.field import Residues
+from securecomp.core.secret import Secret
 from securecomp.errors import DecodeError, ParameterError
 
 VERSION = 1
@@ -44,13 +45,10 @@ Source = Callable[[int, int], Lanes]
 BLOCK = prg.BLOCK_WORDS
 
 
-class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """Base of all bodies. `KIND` is unique in the package. No contents show in its `repr`."""
+class Message(Secret, msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """Base of all bodies. `KIND` is unique in the package. Many carry shares or keys."""
 
     KIND: ClassVar[int]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(...)"
 
 
 M = TypeVar("M", bound=Message)

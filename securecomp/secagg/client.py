@@ -34,7 +34,7 @@ from securecomp.errors import (
     ThresholdError,
 )
 from securecomp.protocol import identity as identity_
-from securecomp.protocol import wire
+from securecomp.protocol import public_key, wire
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.journal import Journal, MemoryJournal
 from securecomp.protocol.role import SessionRole, State
@@ -151,15 +151,13 @@ class Client(SessionRole):
             raise self._refused("its list of keys is malformed")
         if keys.get(self._index) != self._ring.public():
             raise self._refused("its list of keys does not have this client's own")
-        if len({masking.without_top_bit(k) for pair in keys.values() for k in pair}) != (
-            2 * len(keys)
-        ):
+        if len({key for pair in keys.values() for key in pair}) != 2 * len(keys):
             raise self._refused("two clients are said to have the same key")
         strangers = set(keys) - {self._index, *self._neighbours}
         if strangers:
             raise self._refused("it lists a client that is no neighbour in the agreed graph")
         for i, pair in keys.items():
-            if not all(map(masking.is_key, pair)):
+            if not all(map(public_key.is_point, pair)):
                 name = self._session.contributors[i]
                 raise KeyMismatchError(f"{name}: its key of this session is not a valid one")
         self._enough(keys)

@@ -17,7 +17,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from securecomp.core import prg
+from securecomp.core import checks, prg
+from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError
 
 SIGMA = 40
@@ -42,8 +43,9 @@ def rates(corrupt: float | Fraction, dropout: float | Fraction) -> tuple[Fractio
     Raises:
         ParameterError: One is not in [0, 1).
     """
-    if not (0 <= corrupt < 1 and 0 <= dropout < 1):
-        raise ParameterError("corruption and dropout rates are at least 0 and below 1")
+    for rate in (corrupt, dropout):
+        if not (is_number(rate) and 0 <= rate < 1):
+            raise ParameterError("corruption and dropout rates are at least 0 and below 1")
     return Fraction(str(corrupt)), Fraction(str(dropout))
 
 
@@ -70,8 +72,7 @@ def plan(
     Raises:
         ParameterError: The rates cannot be reached by any graph.
     """
-    if clients < 3:
-        raise ParameterError(f"a graph needs at least 3 clients, not {clients}")
+    checks.integer(clients, "the clients of a graph", 3)
     corrupt, dropout = rates(corrupt, dropout)
     if corrupt + (2 if active else 1) * dropout > Fraction(9, 10):
         raise ParameterError(

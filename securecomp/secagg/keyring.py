@@ -5,7 +5,6 @@ held shares when they are answered with, the keys when one of them was revealed.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from securecomp.core import field, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
+from securecomp.core.secret import Secret
 from securecomp.errors import ParameterError, RangeError
 from securecomp.protocol.identity import exchange
 from securecomp.secagg import masking
@@ -28,13 +28,13 @@ BOX_BYTES = 2 * SHARE_LIMBS * 8 + 16
 _NONCE = bytes(12)  # every box has a key of its own
 
 
-def public_key(secret: bytes) -> bytes:
+def public_of(secret: bytes) -> bytes:
     """Return the X25519 public key of 32 secret bytes."""
     return X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
 
 
-class KeyRing(msgspec.Struct):
-    """A client's secrets in one session and round. Shows none in its `repr`.
+class KeyRing(Secret, msgspec.Struct):
+    """A client's secrets in one session and round.
 
     Attributes:
         cipher_key: X25519 secret for boxes.
@@ -58,12 +58,9 @@ class KeyRing(msgspec.Struct):
     def __repr__(self) -> str:
         return f"KeyRing({len(self.peers)} peers)"
 
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("peers", len(self.peers))]  # rich would show the fields
-
     def public(self) -> tuple[bytes, bytes]:
         """Return the public cipher and mask key."""
-        return public_key(self.cipher_key), public_key(self.mask_key)
+        return public_of(self.cipher_key), public_of(self.mask_key)
 
     def deal(
         self, me: int, threshold: int, agreement: bytes, entropy: Entropy

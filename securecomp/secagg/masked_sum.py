@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
+from securecomp.core import checks
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
@@ -40,7 +41,7 @@ class Masking(SumProtocol):
         if security not in ("semi-honest", "active"):
             raise ParameterError(f'security is "semi-honest" or "active", not {security!r}')
         self.security: Security = security
-        self.minimum = minimum
+        self.minimum = None if minimum is None else checks.integer(minimum, "minimum")
 
     def requiring(self, minimum: int, contributors: int, colluding: int = 0) -> "Masking":
         """Return the same protocol, whose sums of fewer survivors no client helps to reveal.
@@ -54,7 +55,9 @@ class Masking(SumProtocol):
             ThresholdError: There are not so many clients.
             ParameterError: So many colluding clients have the others' secrets.
         """
-        clients = contributors
+        checks.integer(minimum, "minimum")
+        clients = checks.integer(contributors, "contributors")
+        checks.integer(colluding, "colluding", 0)
         if minimum > clients or clients < SMALLEST_COHORT:
             least = max(minimum, SMALLEST_COHORT)
             raise ThresholdError(least, clients, "masking: too few clients for a sum")

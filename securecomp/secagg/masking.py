@@ -10,7 +10,7 @@ import numpy.typing as npt
 from securecomp.core import buffers, prg
 from securecomp.core.prg import Lanes
 from securecomp.errors import ParameterError, RangeError
-from securecomp.protocol import public_key, wire
+from securecomp.protocol import wire
 from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import graph
 from securecomp.secagg.masking_messages import Keys, Masked
@@ -26,16 +26,6 @@ def graph_of(session: Session, parameters: Parameters) -> list[list[int]]:
 def digest(data: bytes) -> bytes:
     """Return SHA-256."""
     return hashlib.sha256(data).digest()
-
-
-def without_top_bit(key: bytes) -> bytes:
-    """Return an X25519 key without the bit that RFC 7748 ignores, to compare keys."""
-    return key[:-1] + bytes([key[-1] & 0x7F]) if key else key
-
-
-def is_key(key: bytes) -> bool:
-    """Return whether this can be a party's X25519 key."""
-    return len(key) == public_key.POINT_BYTES and not public_key.is_small_order(key)
 
 
 def roster(keys: Keys) -> bytes:
@@ -119,7 +109,7 @@ def encode(
             raise ParameterError(f"{name}: this session has no weights")
         return array
     if isinstance(weight, bool) or not isinstance(weight, int | np.integer):
-        raise ParameterError(f"{name}: this session needs an integer weight, not {weight!r}")
+        raise ParameterError(f"{name}: this session needs a weight that is an integer")
     if not 0 <= weight <= parameters.max_weight:
         raise RangeError(f"{name}: the weight is not in [0, {parameters.max_weight}]")
     return np.append(array * np.int64(weight), np.int64(weight))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Literal
 
+from securecomp.core import checks
 from securecomp.errors import ParameterError, RangeError, ThresholdError
 from securecomp.protocol.session import Session
 from securecomp.secagg import graph
@@ -43,6 +44,12 @@ class Parameters:
     corrupt: int = 0
     dropout: int = 0
 
+    def __post_init__(self) -> None:
+        for name in _TERMS:
+            if name != "active":
+                checks.integer(getattr(self, name), name.replace("_", " "))
+        checks.truth(self.active, "active")
+
     @classmethod
     def choose(
         cls,
@@ -78,6 +85,12 @@ class Parameters:
             RangeError: The sum does not fit 63 bits.
             ParameterError: Impossible rates or choices.
         """
+        for what, number in (("clients", clients), ("bound", bound), ("max_weight", max_weight)):
+            checks.integer(number, what)
+        if minimum is not None:
+            checks.integer(minimum, "minimum")
+        if complete is not None:
+            checks.truth(complete, "complete")
         if clients < SMALLEST_COHORT:
             raise ThresholdError(
                 SMALLEST_COHORT, clients, "masking: with two clients each sees the other's vector"
@@ -115,7 +128,7 @@ class Parameters:
             clients,
             found.degree,
             found.threshold,
-            minimum or least,
+            least if minimum is None else minimum,
             modulus_bits(clients, bound, max_weight),
             max_weight,
             active,
@@ -130,11 +143,15 @@ class Parameters:
     def check(self, bound: int) -> "Parameters":
         """Refuse what does not protect a client, whoever proposed it.
 
+        Args:
+            bound: Largest absolute value of an element.
+
         Raises:
             ThresholdError: The threshold or the cohort is too small.
             ParameterError: Inconsistent numbers.
             RangeError: A sum could wrap.
         """
+        checks.integer(bound, "bound", 0)
         if self.clients < SMALLEST_COHORT or self.minimum < SMALLEST_COHORT:
             raise ThresholdError(
                 SMALLEST_COHORT, min(self.clients, self.minimum), "the cohort is too small"
@@ -191,14 +208,17 @@ class Parameters:
         Raises:
             ParameterError, ThresholdError, RangeError: As `check`.
         """
+        session = session.checked()
         terms = session.terms
         if session.protocol != PROTOCOL or set(terms) != set(_TERMS):
             raise ParameterError(f"{session.protocol!r} is not a session of {PROTOCOL!r}")
         numbers = {name: terms[name] for name in _TERMS}
         if len(session.contributors) != numbers["clients"] or len(session.servers) != 1:
             raise ParameterError("the session names other parties than its parameters say")
-        active = bool(numbers.pop("active"))
-        return cls(**numbers, active=active).check(session.layout.bound)
+        active = numbers.pop("active")
+        if active not in (0, 1):
+            raise ParameterError(f"the term 'active' is 0 or 1, not {active}")
+        return cls(**numbers, active=active == 1).check(session.layout.bound)
 
 
 _TERMS = tuple(field.name for field in fields(Parameters))

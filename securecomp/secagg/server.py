@@ -25,12 +25,12 @@ from securecomp.errors import (
     ThresholdError,
 )
 from securecomp.protocol import identity as identity_
-from securecomp.protocol import wire
+from securecomp.protocol import public_key, wire
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.role import SessionRole, State
 from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import masking
-from securecomp.secagg.keyring import BOX_BYTES, SHARE_LIMBS, public_key
+from securecomp.secagg.keyring import BOX_BYTES, SHARE_LIMBS, public_of
 from securecomp.secagg.masking_messages import (
     Advertise,
     Boxes,
@@ -166,15 +166,10 @@ class Server(SessionRole):
         mine = (message.cipher_key, message.mask_key)
         if any(len(key) != 32 for key in mine):
             raise RemoteProtocolError(sender, "its public keys have a wrong length")
-        taken = {
-            masking.without_top_bit(key)
-            for other in self._keys.values()
-            for key in (other.cipher_key, other.mask_key)
-        }
-        if not all(map(masking.is_key, mine)):
+        if not all(map(public_key.is_point, mine)):
             raise RemoteProtocolError(sender, "its public keys are not valid ones")
-        short = {masking.without_top_bit(key) for key in mine}
-        if len(short) < 2 or short & taken:
+        taken = {k for other in self._keys.values() for k in (other.cipher_key, other.mask_key)}
+        if len(set(mine)) < 2 or taken & set(mine):
             raise RemoteProtocolError(sender, "its public keys are not its own, or one is twice")
         if self.parameters.active:
             identity_.verify(
@@ -370,7 +365,7 @@ class Server(SessionRole):
         if owner in self._vectors:
             commitment = masking.commitment(secret, self._agreement, owner)
             return commitment == self._shares[owner].commitment
-        return public_key(secret) == self._keys[owner].mask_key
+        return public_of(secret) == self._keys[owner].mask_key
 
     def _wrong_share(self, owner: int) -> RemoteProtocolError:
         return RemoteProtocolError(

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.core import checks, field, prg
 from securecomp.core import entropy as entropy_
-from securecomp.core import field, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
+from securecomp.core.secret import Secret
 from securecomp.errors import ParameterError
 
 MAX_PARTIES = 1 << 16
@@ -23,7 +24,7 @@ def seed_key(seed: bytes, *context: bytes | str | int) -> bytes:
     return prg.derive(seed, "additive share", *context)
 
 
-class Share:
+class Share(Secret):
     """One party's share of an array: the linear algebra that needs no messages.
 
     Shares of the same party add and subtract, and any share can be multiplied by public integers.
@@ -135,11 +136,9 @@ def split(
 
     Source: Ito, Saito, Nishizeki 1987 (the sum sharing); Bonawitz et al. 2017, 3 (seeds).
     """
-    if isinstance(parties, bool) or not isinstance(parties, int | np.integer):
-        raise ParameterError(f"parties must be an integer, not {type(parties).__name__}")
-    if not 2 <= parties <= MAX_PARTIES:
-        raise ParameterError(f"parties must be from 2 to {MAX_PARTIES}, not {parties}")
-    parties = int(parties)
+    if isinstance(parties, np.integer):
+        parties = int(parties)
+    checks.integer(parties, "parties", 2, MAX_PARTIES)
     residues = field.check(values)
     last = np.array(residues, order="C")
     keys = [seed_key(entropy(prg.SEED_BYTES)) for _ in range(parties - 1)]

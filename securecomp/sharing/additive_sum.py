@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, Literal
 
-from securecomp.core import field
+from securecomp.core import checks, field
 from securecomp.errors import ParameterError
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
@@ -32,10 +32,10 @@ class Sharing(SumProtocol):
         Raises:
             ParameterError: Fewer than 2 servers, or not a number.
         """
-        if servers != "all" and (isinstance(servers, bool) or not isinstance(servers, int)):
+        if servers != "all" and type(servers) is not int:
             raise ParameterError(f'servers is a number of at least 2 or "all", not {servers!r}')
-        if servers != "all" and not 2 <= servers <= 1000:
-            raise ParameterError(f"servers must be from 2 to 1000, not {servers}")
+        if servers != "all":
+            checks.integer(servers, "servers", 2, 1000)
         self.servers = servers
         self.computes_on_shares = servers != "all"
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from securecomp.core import checks, field, prg
 from securecomp.core import entropy as entropy_
-from securecomp.core import field, prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.field import Residues
 from securecomp.errors import ParameterError
@@ -71,10 +71,7 @@ def split(
     expands the coefficients). No integrity.
     """
     points = _check_points(points)
-    if not 1 <= threshold <= len(points):
-        raise ParameterError(
-            f"the threshold must be from 1 to {len(points)} (the parties), not {threshold}"
-        )
+    checks.integer(threshold, "the threshold", 1, len(points))
     coefficients = np.empty((threshold, secrets.size), np.uint64)
     coefficients[0] = secrets
     key = prg.derive(entropy(prg.SEED_BYTES), "shamir coefficients")

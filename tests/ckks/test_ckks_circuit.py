@@ -297,7 +297,7 @@ def test_hostile_bytes_raise_decode_errors_only(small):
 
 def test_nothing_shows_a_secret_and_the_server_has_none(small):
     _, client, server = small
-    assert repr(client) == "<SigmoidClient features=3 ring=8192>"
+    assert repr(client) == "SigmoidClient(features=3, ring=8192)"
     assert repr(server) == "<SigmoidServer features=3 ring=8192>"
     reachable = vars(server) | vars(server._context) | vars(server._arithmetic)
     assert not any(

@@ -354,7 +354,7 @@ class TestEncode:
     def test_a_bound_that_the_field_cannot_hold(self, bound):
         with pytest.raises(ParameterError) as caught:
             field.encode([1], bound, "site")
-        assert str(caught.value) == (f"site: bound {bound} is not between 0 and (p-1)/2 = {HALF}")
+        assert str(caught.value) == (f"site: the bound must be from 0 to {HALF}, not {bound}")
 
     def test_booleans_are_zero_and_one(self):
         same(field.encode([True, False]), [1, 0])

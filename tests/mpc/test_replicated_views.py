@@ -296,7 +296,7 @@ def test_a_seed_of_another_length_is_refused(ring):
 def test_secrets_are_dropped_and_neither_copied_nor_shown(ring):
     party = ring.parties[0]
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="one-time secrets"):
+        with pytest.raises(TypeError, match="holds secrets and cannot be copied"):
             copied(party)
     assert repr(party) == "ReplicatedParty('a', ready)"
     party.abort()

@@ -283,7 +283,7 @@ def test_nothing_shows_a_secret():
     for thing in things:
         for shown in (repr(thing), str(thing)):
             assert not any(text in shown for text in texts)
-    assert repr(dealer._parts[0]) == "Part(secret)"
+    assert repr(dealer._parts[0]) == "Correlations(...)"
     assert repr(run) == "Computation(north, south, east)"
 
 
@@ -291,7 +291,7 @@ def test_roles_are_neither_copied_nor_pickled():
     lockstep = computation(2).engine.run
     for role in (lockstep.dealer, *lockstep.parties):
         for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
-            with pytest.raises(TypeError, match="one-time secrets and cannot be copied"):
+            with pytest.raises(TypeError, match="holds secrets and cannot be copied"):
                 duplicate(role)
 
 

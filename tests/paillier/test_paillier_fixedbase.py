@@ -1,16 +1,27 @@
 """Powers from tables, and products of powers."""
 
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
 import gmpy2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from securecomp.errors import ParameterError
-from securecomp.paillier import encrypt, fixed_base, vectors
-from securecomp.paillier.fixed_base import FixedBase, choose_window, multi_power, table_bytes
+from securecomp.paillier import PrivateKey, encrypt
+from securecomp.paillier.fixed_base import (
+    FixedBase,
+    PowerTables,
+    choose_window,
+    multi_power,
+    table_bytes,
+)
 
 MODULUS = (2**89 - 1) * (2**107 - 1)
 BASE = 3**100
+TABLES = PowerTables(8)
 
 
 class TestTables:
@@ -97,44 +108,56 @@ class TestWindows:
 
     def test_the_limit_is_kept_with_a_table_that_is_there(self):
         """A wider table that was made with more memory is not used with less."""
-        wide = fixed_base.shared_table(BASE, MODULUS, 96, 10**6, 1 << 22)
+        wide = TABLES.get(BASE, MODULUS, 96, 10**6, 1 << 22)
         limit = table_bytes(96, 3, 25)
-        narrow = fixed_base.shared_table(BASE, MODULUS, 96, 10**6, limit)
+        narrow = TABLES.get(BASE, MODULUS, 96, 10**6, limit)
         assert narrow.window == 3 < wide.window
         assert narrow.power(2**96 - 1) == wide.power(2**96 - 1) == pow(BASE, 2**96 - 1, MODULUS)
 
     def test_a_wider_table_is_used_again(self):
-        wide = fixed_base.shared_table(BASE + 1, MODULUS, 96, 10**6, 1 << 20)
-        assert fixed_base.shared_table(BASE + 1, MODULUS, 96, 1, 1 << 20) is wide
-        assert fixed_base.shared_table(BASE + 2, MODULUS, 96, 1, 1 << 20).window < wide.window
+        wide = TABLES.get(BASE + 1, MODULUS, 96, 10**6, 1 << 20)
+        assert TABLES.get(BASE + 1, MODULUS, 96, 1, 1 << 20) is wide
+        assert TABLES.get(BASE + 2, MODULUS, 96, 1, 1 << 20).window < wide.window
 
     def test_a_table_that_is_much_used_becomes_wider(self):
-        first = fixed_base.shared_table(BASE + 3, MODULUS, 96, 10, 1 << 20)
-        assert fixed_base.shared_table(BASE + 3, MODULUS, 96, 10, 1 << 20) is first
+        first = TABLES.get(BASE + 3, MODULUS, 96, 10, 1 << 20)
+        assert TABLES.get(BASE + 3, MODULUS, 96, 10, 1 << 20) is first
         for exponent in range(500):
             first.power(exponent)
-        second = fixed_base.shared_table(BASE + 3, MODULUS, 96, 10, 1 << 20)
+        second = TABLES.get(BASE + 3, MODULUS, 96, 10, 1 << 20)
         assert second.window == choose_window(96, 25, 500, 1 << 20) > first.window
         assert second.power(2**96 - 1) == pow(BASE + 3, 2**96 - 1, MODULUS)
 
     def test_tables_of_different_bases_moduli_and_lengths_are_apart(self):
         for base, modulus, bits in ((5, 77, 8), (6, 77, 8), (5, 91, 8), (5, 77, 9), (5, 77, 8)):
-            table = fixed_base.shared_table(base, modulus, bits, 10, 1 << 20)
+            table = TABLES.get(base, modulus, bits, 10, 1 << 20)
             assert table.power(200) == pow(base, 200, modulus)
 
     def test_a_table_for_all_that_will_be_encrypted(self, public, monkeypatch):
         """Chunks are short; the table is chosen for the whole vector."""
         wanted = []
-        shared = fixed_base.shared_table
+        get = PowerTables.get
 
-        def spy(base, modulus, bits, powers, memory):
+        def spy(tables, base, modulus, bits, powers, memory):
             wanted.append(powers)
-            return shared(base, modulus, bits, powers, memory)
+            return get(tables, base, modulus, bits, powers, memory)
 
-        monkeypatch.setattr(vectors.fixed_base, "shared_table", spy)
+        monkeypatch.setattr(PowerTables, "get", spy)
         vector = encrypt(public, range(2000), bound=2000)
         assert set(wanted) == {len(vector.ciphertexts)}
         assert len(wanted) > 1
+
+    def test_the_owners_tables_go_with_its_key(self):
+        """Powers modulo p^2 show p: no cache of the process keeps them."""
+        key = PrivateKey.generate(512, insecure_for_tests=True)
+        with ThreadPoolExecutor(1) as threads:
+            for executor in (None, threads):
+                encrypt(key.public, [1, 2], bound=2, owner=key, executor=executor)
+        tables = weakref.ref(key.tables)
+        assert tables() is not None
+        del key
+        gc.collect()
+        assert tables() is None
 
 
 class TestProducts:

@@ -384,7 +384,7 @@ class TestStates:
     @pytest.mark.parametrize("kind", TABLES)
     def test_no_copies(self, meeting, kind):
         role = make(meeting, kind)
-        reason = f"^a {kind.__name__} holds one-time secrets and cannot be copied$"
+        reason = f"^a {kind.__name__} holds secrets and cannot be copied or pickled$"
         for take in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(TypeError, match=reason):
                 take(role)

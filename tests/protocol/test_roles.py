@@ -182,14 +182,14 @@ def test_a_role_that_aborted_does_nothing(cast, kind):
 )
 def test_a_role_exists_once(cast, kind, duplicate):
     role = fresh(cast, kind)
-    reason = f"a {kind.__name__} holds one-time secrets and cannot be copied"
+    reason = f"a {kind.__name__} holds secrets and cannot be copied or pickled"
     with pytest.raises(TypeError, match=reason):
         duplicate(role)
 
 
 @each_case("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_no_pickle_protocol_takes_a_role(protocol):
-    with pytest.raises(TypeError, match="a Toy holds one-time secrets and cannot be copied"):
+    with pytest.raises(TypeError, match="a Toy holds secrets and cannot be copied or pickled"):
         pickle.dumps(Toy(), protocol)
 
 

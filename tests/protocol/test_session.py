@@ -39,12 +39,13 @@ def test_a_layout_is_what_was_given():
 
 @each_case("length", [-1, wire.MAX_ELEMENTS + 1])
 def test_a_length_that_cannot_be(length):
-    with pytest.raises(ParameterError, match=f"a vector has 0 to {wire.MAX_ELEMENTS} elements"):
+    reason = f"a layout's length must be from 0 to {wire.MAX_ELEMENTS}, not {length}"
+    with pytest.raises(ParameterError, match=reason):
         Layout(length, 1)
 
 
 def test_a_negative_bound():
-    with pytest.raises(ParameterError, match="a bound is at least 0"):
+    with pytest.raises(ParameterError, match="a layout's bound must be at least 0, not -1"):
         Layout(1, -1)
 
 

@@ -200,7 +200,7 @@ def test_everyone_has_the_same_graph_and_another_session_another():
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ((2, 0.1, 0.1), "a graph needs at least 3 clients, not 2"),
+        ((2, 0.1, 0.1), "the clients of a graph must be at least 3, not 2"),
         ((100, -0.1, 0.1), "at least 0 and below 1"),
         ((100, 0.1, 1.0), "at least 0 and below 1"),
         ((100, 0.5, 0.41), "no graph is safe with 50% corrupt and 41% dropped out; lower one"),

@@ -9,7 +9,7 @@ from securecomp.errors import ThresholdError
 from securecomp.protocol import wire
 from securecomp.protocol.role import State
 from securecomp.secagg import Parameters, masking
-from securecomp.secagg.keyring import public_key
+from securecomp.secagg.keyring import public_of
 
 RATES = {"corrupt": 0.05, "dropout": 0.2}
 
@@ -127,7 +127,7 @@ def open_side(cohort, seen, side, cut):
     for owner in side:
         minus.append(masking.self_key(seed_of(cohort, owner), agreement, owner))
     for owner, ring_ in kept.items():
-        assert public_key(ring_.mask_key) == cohort.server._keys[owner].mask_key
+        assert public_of(ring_.mask_key) == cohort.server._keys[owner].mask_key
         peers = [i for i in cohort.server._graph[owner] if i in side]
         add, subtract = ring_.mask_keys(owner, peers, agreement)
         plus += add[1:]

@@ -143,7 +143,7 @@ def test_roles_are_not_copied(kind):
         copy.deepcopy,
         *(lambda x, p=p: pickle.dumps(x, p) for p in range(pickle.HIGHEST_PROTOCOL + 1)),
     ):
-        reason = f"a {kind.__name__} holds one-time secrets and cannot be copied"
+        reason = f"a {kind.__name__} holds secrets and cannot be copied or pickled"
         with pytest.raises(TypeError, match=reason):
             clone(it)
 

@@ -162,10 +162,10 @@ def test_a_wrong_vector_is_refused_by_name_and_can_be_corrected(values, error, r
 
 
 WRONG_WEIGHTS = [
-    pytest.param(None, ParameterError, "c1: this session needs an integer weight, not None"),
-    pytest.param(True, ParameterError, "c1: this session needs an integer weight, not True"),
-    pytest.param(1.0, ParameterError, r"c1: this session needs an integer weight, not 1\.0"),
-    pytest.param("1", ParameterError, "c1: this session needs an integer weight, not '1'"),
+    pytest.param(None, ParameterError, "c1: this session needs a weight that is an integer$"),
+    pytest.param(True, ParameterError, "c1: this session needs a weight that is an integer$"),
+    pytest.param(1.0, ParameterError, "c1: this session needs a weight that is an integer$"),
+    pytest.param("1", ParameterError, "c1: this session needs a weight that is an integer$"),
     pytest.param(-1, RangeError, r"c1: the weight is not in \[0, 9\]"),
     pytest.param(10, RangeError, r"c1: the weight is not in \[0, 9\]"),
     pytest.param(2**70, RangeError, r"c1: the weight is not in \[0, 9\]"),

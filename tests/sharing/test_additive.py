@@ -163,7 +163,7 @@ def test_a_number_of_parties_that_cannot_be(parties):
     [(True, "bool"), (2.0, "float"), ("2", "str"), (None, "NoneType"), (np.float64(2), "float64")],
 )
 def test_parties_that_are_not_a_number(parties, name):
-    with pytest.raises(ParameterError, match=f"parties must be an integer, not {name}"):
+    with pytest.raises(ParameterError, match="parties is a plain integer, not "):
         split([1], parties)
 
 

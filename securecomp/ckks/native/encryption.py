@@ -28,6 +28,7 @@ from securecomp.ckks.native.ring import Fixed, Polynomials, Ring
 from securecomp.core import buffers, prg
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
+from securecomp.core.secret import Secret
 
 SEED_BYTES = prg.SEED_BYTES
 _PUBLIC = "ckks public key"
@@ -47,7 +48,7 @@ def polynomials(ring: Ring, count: int) -> Polynomials:
     )
 
 
-class _Randomness:
+class _Randomness(Secret):
     """Noise and ternary polynomials from one fresh seed, each part of it used once."""
 
     def __init__(self, ring: Ring, seed: bytes) -> None:
@@ -92,8 +93,8 @@ def add_noise(
     ring.to_values(out)
 
 
-class RingSecretKey:
-    """A ternary secret. Shows none in its `repr`.
+class RingSecretKey(Secret):
+    """A ternary secret.
 
     Args:
         ring: Of its ciphertexts.
@@ -170,7 +171,7 @@ class RingSecretKey:
         return RingPublicKey(self.ring, seed, b[:, 0])
 
     def __repr__(self) -> str:
-        return f"SecretKey({self.ring!r})"
+        return f"RingSecretKey({self.ring!r})"
 
 
 class RingPublicKey:

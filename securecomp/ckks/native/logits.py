@@ -17,6 +17,7 @@ from securecomp.core import buffers, prg
 from securecomp.core import field_kernels as packing
 from securecomp.core.entropy import Entropy
 from securecomp.core.parallel import run_parts
+from securecomp.core.secret import Secret
 from securecomp.errors import DecodeError, ParameterError
 from securecomp.models import LogisticModel
 from securecomp.protocol import wire
@@ -25,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 
 
-class LogitClient:
+class LogitClient(Secret):
     """Encrypts rows and decrypts logits.
 
     Args:

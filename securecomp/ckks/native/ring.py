@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from securecomp.ckks.native import ring_kernels
 from securecomp.core import prg
+from securecomp.core.secret import Secret
 from securecomp.errors import ParameterError
 
 Polynomials = npt.NDArray[np.uint64]
@@ -36,10 +37,10 @@ def primes(degree: int, bits: int, count: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-class Fixed:
+class Fixed(Secret):
     """Residues that are multiplied with often, shape (L, ..., N), and their quotients.
 
-    May hold secrets; its `repr` shows none.
+    They may be secret.
     """
 
     __slots__ = ("quotients", "residues")

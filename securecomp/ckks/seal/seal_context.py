@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from securecomp.ckks.native.moduli import Chain
+from securecomp.core.secret import Secret
 from securecomp.errors import BackendUnavailableError, DecodeError, ParameterError, SecureCompError
 
 _MAGIC = 0xA15E
@@ -227,8 +228,8 @@ class Context:
         return target
 
 
-class SealSecretKey:
-    """The key that decrypts. Never sent; it shows nothing of itself in `repr`.
+class SealSecretKey(Secret):
+    """The key that decrypts. It is never sent.
 
     Encryption is symmetric: half of a fresh ciphertext is a seed.
 
@@ -247,7 +248,7 @@ class SealSecretKey:
         self._decryptor = seal.Decryptor(context.native, self._key)
 
     def __repr__(self) -> str:
-        return f"<SecretKey ring={self.context.chain.ring}>"
+        return f"SealSecretKey(ring={self.context.chain.ring})"
 
     @classmethod
     def from_bytes(cls, context: Context, data: bytes) -> "SealSecretKey":

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from securecomp.ckks.seal.chebyshev import Encrypted, Series, Value
 from securecomp.ckks.seal.seal_context import Context, SealSecretKey, refusing
 from securecomp.ckks.seal.sigmoid_plan import Reals, SigmoidPlan, reduced
+from securecomp.core.secret import Secret
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
 
@@ -41,7 +42,7 @@ class SigmoidCiphertexts(NamedTuple):
     logits: bytes
 
 
-class SigmoidClient:
+class SigmoidClient(Secret):
     """Holds the key; encrypts rows and decrypts probabilities.
 
     Args:
@@ -63,7 +64,7 @@ class SigmoidClient:
         )
 
     def __repr__(self) -> str:
-        return f"<SigmoidClient features={self.plan.features} ring={self.plan.chain.ring}>"
+        return f"SigmoidClient(features={self.plan.features}, ring={self.plan.chain.ring})"
 
     def secret(self) -> bytes:
         """The key itself, to be kept where nobody reads it."""
@@ -196,7 +197,7 @@ class SigmoidServer:
         largest = float(np.max(np.sum(np.abs(models), axis=1)))
         if not largest <= self.plan.weight_bound * (1 + 1e-12):
             raise ParameterError(
-                f"a model's absolute weights add up to {largest:g}, above the planned "
+                "a model's absolute weights add up to more than the planned "
                 f"{self.plan.weight_bound:g}; plan with a larger weight_bound"
             )
         most = self.plan.domain + self.plan.weight_bound * self.plan.feature_bound

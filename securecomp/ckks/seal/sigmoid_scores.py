@@ -10,6 +10,7 @@ from securecomp.ckks.plan import InferencePlan
 from securecomp.ckks.planner import Scaled
 from securecomp.ckks.seal import sigmoid_plan
 from securecomp.ckks.seal.sigmoid_circuit import SigmoidCiphertexts, SigmoidClient, SigmoidServer
+from securecomp.core.secret import Secret
 from securecomp.errors import DecodeError, ParameterError
 from securecomp.models import LogisticModel
 from securecomp.protocol import wire
@@ -17,7 +18,7 @@ from securecomp.protocol import wire
 Floats = npt.NDArray[np.float64]
 
 
-class ScoreClient:
+class ScoreClient(Secret):
     """Encrypts rows and decrypts probabilities. Its key's randomness is SEAL's.
 
     Args:
