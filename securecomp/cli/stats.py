@@ -9,12 +9,11 @@ import click
 
 from securecomp.cli import analysis_options, privacy_options
 from securecomp.cli import option_values as values
+from securecomp.cli.written_pages import check_page, write_page
 from securecomp.show.console import (
-    check_page,
     console,
     plain_errors,
     plain_warnings,
-    plain_writing,
     say,
     show,
     status,
@@ -189,8 +188,7 @@ def stats(
         if html is not None:
             from securecomp.cli.report_page import page
 
-            with plain_writing(html):
-                html.write_text(page([*results, *found]), encoding="utf-8")
+            write_page(html, page([*results, *found]))
     if as_json:
         click.echo(json.dumps(_report(results, found), allow_nan=False))
     else:

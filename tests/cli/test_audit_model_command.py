@@ -157,7 +157,7 @@ def test_a_page_does_not_take_the_place_of_a_file(audit, folder):
     """`--html in.csv`, for `--members in.csv`, would leave nobody the data."""
     for name in ("in.csv", "m.json"):
         before = (folder / name).read_bytes()
-        refused(audit("--html", name), f"{name} exists and is no page", status=2)
+        refused(audit("--html", name), f"{name} exists and is not a page", status=2)
         assert (folder / name).read_bytes() == before
     (folder / "new.html").touch()
     for _ in range(2):
