@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from looping import named
 from sklearn.linear_model import LogisticRegression
 
 from securecomp.models import LogisticModel
@@ -125,9 +126,8 @@ def refused(done, *parts, status=1):
         assert part in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_terms_that_cannot_be(audit):
+    for options, message in [
         (("--epsilon", "1"), "epsilon 1 without a delta is no promise"),
         (("--epsilon", "1", "--delta", "0"), "epsilon 1 of what? Say the unit"),
         (("--epsilon", "0", *CLAIM), "epsilon must be above 0"),
@@ -141,10 +141,9 @@ def refused(done, *parts, status=1):
         (("--false-alarms", "7"), "between 0 and 1"),
         (("--confidence", "95"), "confidence is between 0 and 1"),
         (("--identifier", "whom"), "there is no column 'whom'"),
-    ],
-)
-def test_terms_that_cannot_be(audit, options, message):
-    refused(audit(*options), message)
+    ]:
+        with named(options, message):
+            refused(audit(*options), message)
 
 
 def test_parts_of_a_claim_without_one(audit):
