@@ -5,11 +5,11 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from looping import named
+from cases import named
 
 from benchmarks import plot, runner, summary, targets
 from benchmarks.table import markdown
-from securecomp.overhead.worker import cases
+from securecomp.overhead.worker import cases as found_by_worker
 
 AGAIN = "run: python -m benchmarks readme"
 DESCRIPTION = "{http://purl.org/dc/elements/1.1/}description"
@@ -77,5 +77,5 @@ def test_a_table_of_other_figures_would_be_noticed(kept):
 
 
 def test_the_developer_s_cases_are_found_by_their_process():
-    found = cases(runner.SUITE.module, runner.SUITE.sizes)
+    found = found_by_worker(runner.SUITE.module, runner.SUITE.sizes)
     assert [case.name for case in found] == [case.name for case in targets.listed()]

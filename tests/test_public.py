@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from looping import named
+from cases import named
 
 import securecomp
 
@@ -87,6 +87,7 @@ def test_the_public_names_of_statistics():
         "LogRank",
         "Ranks",
         "Scores",
+        "Skewness",
         "Winner",
         "CrossTable",
         "Entry",

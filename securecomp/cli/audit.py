@@ -244,8 +244,8 @@ def _attacked(
         tables[0].columns, classifier.feature_names_in_.tolist(), str(files[0])
     )
     inside, outside = (model_file.read_rows(file, classifier, column, **reading) for file in files)
-    names = (str(files[0]), str(files[1]))
-    return membership_inference(classifier, inside, outside, identifiers=persons, names=names, **options)
+    options["names"] = (str(files[0]), str(files[1]))
+    return membership_inference(classifier, inside, outside, identifiers=persons, **options)
 
 
 def _write(html: Path, found: "Exhibit", title: str) -> None:

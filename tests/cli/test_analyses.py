@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from looping import named
+from cases import named
 
 NORTH = "los,ward,died\n4,a,0\n9,b,1\n2,a,0\n"
 SOUTH = "los,ward,died\n7,b,0\n30,b,1\n"

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from looping import named
+from cases import named
 from sklearn.linear_model import LogisticRegression
 
 from securecomp.models import LogisticModel

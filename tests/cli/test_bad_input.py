@@ -5,7 +5,7 @@ import io
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from looping import named
+from cases import named
 
 NORTH = "x,g,h\n1,a,u\n2,b,v\n"
 SUM, BY = ["--sum", "x"], ["--count", "--by", "g"]

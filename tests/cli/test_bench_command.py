@@ -6,8 +6,8 @@ import types
 from pathlib import Path
 
 import pytest
+from cases import named
 from click.testing import CliRunner
-from looping import named
 
 from securecomp.cli.main import main
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from looping import named
+from cases import named
 
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.privacy_amounts import PrivacyCost

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from looping import named
+from cases import named
 
 NORTH = "patient,los,sex\n" + "".join(f"n{i},{i % 30 + 1},{'fm'[i % 2]}\n" for i in range(40))
 SOUTH = "patient,los,sex\n" + "".join(f"s{i},{i % 25 + 1},{'fm'[i % 2]}\n" for i in range(30))

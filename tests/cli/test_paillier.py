@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from looping import named
+from cases import named
 
 from securecomp.paillier import PrivateKey, PublicKey, encrypt, paillier_files
 

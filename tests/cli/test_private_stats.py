@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from looping import named
+from cases import named
 
 ROWS = "patient,los,ward\n" + "".join(f"p{i},{i % 20},{'ab'[i % 2]}\n" for i in range(400))
 OTHERS = "patient,los,ward\n" + "".join(f"q{i},{i % 30},{'ab'[i % 2]}\n" for i in range(300))

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from looping import named
+from cases import named
 
 from securecomp.cli.main import main
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from looping import named
+from cases import named
 
 NORTH = "los,ward,died,cost\n4,a,no,10.50\n9,b,yes,0.25\n2,a,no,1.00\n"
 SOUTH = "los,ward,died,cost\n7,b,no,3.10\n30,b,yes,-2.00\n"

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from cases import named
 from click.testing import CliRunner
-from looping import named
 
 from securecomp.cli.main import main
 from securecomp.demos import training

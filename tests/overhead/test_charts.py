@@ -3,7 +3,7 @@ import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 
 import pytest
-from looping import named
+from cases import named
 
 from securecomp.overhead.charts import Band, Dot, decision, growth, order, ratios
 from securecomp.overhead.line_model import LINES, Line

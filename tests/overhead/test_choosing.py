@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from looping import named
+from cases import named
 
 from securecomp.overhead import rates
 from securecomp.overhead.line_model import LINES, Line

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from cases import named
 from fakes import row, run
-from looping import named
 from rich.console import Console
 
 from securecomp.errors import DecodeError, ParameterError

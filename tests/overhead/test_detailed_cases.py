@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from looping import named
+from cases import named
 
 from benchmarks import targets
 from benchmarks.peers.software import PEERS

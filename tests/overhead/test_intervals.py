@@ -6,9 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 import scipy.stats
+from cases import named
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from looping import named
 
 from securecomp.overhead import intervals
 

@@ -1,8 +1,8 @@
 """A row says what was measured; a wrong result says so, and has no time."""
 
 import pytest
+from cases import named
 from fakes import SPREADS, FakeClock, equal, job
-from looping import named
 
 from securecomp.errors import WrongResultError
 from securecomp.overhead import measure, report, text

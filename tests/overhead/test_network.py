@@ -4,9 +4,9 @@ from pathlib import Path
 import links
 import numpy as np
 import pytest
+from cases import named
 from hypothesis import given
 from hypothesis import strategies as st
-from looping import named
 
 from securecomp.errors import ParameterError
 from securecomp.mpc import Computation

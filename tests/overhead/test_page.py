@@ -6,8 +6,8 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
+from cases import named
 from chromium import running
-from looping import named
 
 from securecomp.errors import BackendUnavailableError
 from securecomp.overhead import views
