@@ -1,11 +1,23 @@
 """Many cases of one rule in one test."""
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from _pytest.mark.structures import ParameterSet  # made by pytest.param
+
+
+@contextlib.contextmanager
+def named(*facts: Any, **given: Any) -> Iterator[None]:
+    """Add a case's facts to the message of whatever fails within."""
+    try:
+        yield
+    except BaseException as error:
+        facts = (*map(repr, facts), *(f"{name}={value!r}" for name, value in given.items()))
+        error.add_note(f"in the case {', '.join(facts)}")
+        raise
 
 
 def each_case(
@@ -25,16 +37,11 @@ def each_case(
         @functools.wraps(test)
         def every(*args: Any, **fixtures: Any) -> None:
             for case in cases:
-                named = isinstance(case, ParameterSet)
-                cells = case.values if named else (case,) if len(keys) == 1 else case
+                marked = isinstance(case, ParameterSet)
+                cells = case.values if marked else (case,) if len(keys) == 1 else case
                 given = dict(zip(keys, cells, strict=True))
-                try:
+                with named(**given):
                     test(*args, **{**fixtures, **given})
-                except BaseException as error:
-                    error.add_note(
-                        f"in the case {', '.join(f'{k}={v!r}' for k, v in given.items())}"
-                    )
-                    raise
 
         # What is left are fixtures.
         signature = inspect.signature(test)

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from securecomp.cli import option_values as values
-from securecomp.show.console import (
-    check_page,
-    console,
-    plain_errors,
-    plain_writing,
-    progress_bar,
-    show,
-    status,
-)
+from securecomp.cli.written_pages import check_page, write_page
+from securecomp.show.console import console, plain_errors, progress_bar, show, status
 
 if TYPE_CHECKING:
     from securecomp.audit.membership.guesses import Chosen
     from securecomp.audit.membership.membership_audit import Alike
+    from securecomp.audit.membership.membership_report import MembershipReport
+    from securecomp.show.exhibit import Exhibit
 
 _FILE = click.Path(path_type=Path)
 _SHOWN = 50
@@ -107,11 +102,7 @@ def uniqueness(
                 report=report,
             )
         if html is not None:
-            from securecomp.cli.report_page import exhibition
-
-            title, about = f"Who stands alone in {file.name}", "No value of a row is on this page."
-            with plain_writing(html):
-                html.write_text(exhibition([found], title, about), encoding="utf-8")
+            _write(html, found, f"Rows that stand alone in {file.name}")
     rows = found.rows_alone.tolist()
     if as_json:
         more = {"rows_alone": rows} if show_rows else {}
@@ -200,53 +191,64 @@ def model(
     if epsilon is None and given:
         raise click.UsageError(f"--{next(iter(given))} is of a claim: it needs --epsilon")
     with plain_errors():
-        from securecomp.audit import model_file
-        from securecomp.audit.labelled_rows import other_column
         from securecomp.audit.membership.claims import Claim
-        from securecomp.audit.membership.membership_audit import membership_inference
-        from securecomp.statistics.site_table import Table
-        from securecomp.statistics.table_files import read_table
 
         if html is not None:
             check_page(html)
         claim = None if epsilon is None else Claim(epsilon, **cast("dict[str, Any]", given))
         with status("attacking"):
-            classifier = model_file.classifier(model)
-            files = (members, holdout)
-            reading: dict[str, Any] = {"delimiter": delimiter, "decimal_comma": decimal_comma}
-            tables = [Table(str(file), read_table(file, **reading)) for file in files]
-            persons = None
-            if identifier is not None:
-                persons = tables[0].keys([identifier]), tables[1].keys([identifier])
-            column = label or other_column(
-                tables[0].columns, classifier.feature_names_in_.tolist(), str(members)
-            )
-            inside, outside = (
-                model_file.read_rows(file, classifier, column, **reading) for file in files
-            )
-            found = membership_inference(
-                classifier,
-                inside,
-                outside,
+            found = _attacked(
+                model,
+                (members, holdout),
+                label,
+                identifier,
+                {"delimiter": delimiter, "decimal_comma": decimal_comma},
                 chosen=cast("Chosen", chosen),
-                identifiers=persons,
                 alike=cast("Alike", alike),
                 confidence=confidence,
                 false_alarms=false_alarms or None,
-                names=(str(members), str(holdout)),
             )
             if claim is not None:
                 found = found.against(claim)
             if html is not None:
-                from securecomp.cli.report_page import exhibition
-
-                about = f"{model.name}. No value of a row is on this page."
-                with plain_writing(html):
-                    title = "Who was this model trained on?"
-                    html.write_text(exhibition([found], title, about), encoding="utf-8")
+                _write(html, found, f"Membership in the training of {model.name}")
         if as_json:
             click.echo(json.dumps(found.to_json(), allow_nan=False))
         else:
             show(console(), found)
         if claim is not None:
             found.check(claim)
+
+
+def _attacked(
+    model: Path,
+    files: tuple[Path, Path],
+    label: str | None,
+    identifier: str | None,
+    reading: dict[str, Any],
+    **options: Any,
+) -> "MembershipReport":
+    """Attack a model with the rows of two files: its members and the holdout."""
+    from securecomp.audit import model_file
+    from securecomp.audit.labelled_rows import other_column
+    from securecomp.audit.membership.membership_audit import membership_inference
+    from securecomp.statistics.site_table import Table
+    from securecomp.statistics.table_files import read_table
+
+    classifier = model_file.classifier(model)
+    tables = [Table(str(file), read_table(file, **reading)) for file in files]
+    persons = None
+    if identifier is not None:
+        persons = tables[0].keys([identifier]), tables[1].keys([identifier])
+    column = label or other_column(
+        tables[0].columns, classifier.feature_names_in_.tolist(), str(files[0])
+    )
+    inside, outside = (model_file.read_rows(file, classifier, column, **reading) for file in files)
+    options["names"] = (str(files[0]), str(files[1]))
+    return membership_inference(classifier, inside, outside, identifiers=persons, **options)
+
+
+def _write(html: Path, found: "Exhibit", title: str) -> None:
+    from securecomp.cli.report_page import exhibition
+
+    write_page(html, exhibition([found], title, "No value of a row is on this page."))

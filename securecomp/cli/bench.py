@@ -1,4 +1,4 @@
-"""`securecomp bench`: what privacy costs on this machine."""
+"""`securecomp bench`: the cost of privacy on this machine."""
 
 import contextlib
 import sys
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from securecomp.cli.written_pages import check_page, write_page
 from securecomp.show.console import console, plain_errors
 
 if TYPE_CHECKING:
     from securecomp.overhead.job import Case
+    from securecomp.overhead.runner import Suite
 
 _PATH = click.Path(path_type=Path)
 
@@ -40,11 +42,11 @@ def bench(
     only_list: bool,
     **sizes: int | None,
 ) -> None:
-    """Measure what privacy costs against plaintext, on this machine.
+    """Measure the cost of privacy against plaintext, on this machine.
 
-    CASE is a name that --list shows, or its first part, such as "sum"; all by default. Each case
-    has a process of its own (with --quick, each scheme). A wrong result is an error and gets no
-    time. All of it takes some minutes.
+    CASE is a name that --list shows, or its first part, such as "sum". Without one, all cases run,
+    in some minutes. Each case has a process of its own; with --quick, each scheme. A wrong result
+    is an error and gets no time.
 
     \b
     securecomp bench --quick
@@ -53,53 +55,33 @@ def bench(
     """  # noqa: D301 - the escape is click's mark for "do not fold"
     with plain_errors():
         from securecomp.errors import ParameterError
-        from securecomp.overhead import catalogue, comparison, measurement_tables, runner, runs
-        from securecomp.overhead.job import chosen
-        from securecomp.protocol.storage import check_output, write_output
+        from securecomp.overhead import runner, runs
+        from securecomp.protocol.storage import check_output
 
-        # A flag that is not set is False, and no size; a size of 0 is refused below.
-        given = {
-            name: int(size)
-            for name, size in sizes.items()
-            if size is not None and size is not False
-        }
-        suite = runner.Suite(catalogue.MODULE, given | ({"quick": 1} if quick else {}))
-        cases = chosen(catalogue.listed(**suite.sizes), case)
+        suite, cases = _chosen(case, quick, sizes)
         if only_list:
             for listed in cases:
                 click.echo(f"{listed.name:34} {listed.title}")
             return
         if saved and (case or suite.sizes):
             raise ParameterError("--from shows a run as it was; leave out cases and sizes")
+        if page:
+            check_page(page)
         for file in (output, page):
             if file:
                 check_output(file, [known for known in (compare, saved) if known])
-        if page:
-            _check_drawing()
-        kept = runs.read(saved) if saved else None
+        report = runs.read(saved) if saved else None
         old = runs.read(compare) if compare else None
         if old:  # before minutes are spent
-            _same_machine(old, kept or runner.report([]), anyway)
-        if kept is None:
-            with _progress(len(cases)) as told:
-                report = runner.run(suite, cases, quick=quick, told=told)
-            if given.get("with_peers"):
-                report["skipped"].append(catalogue.OTHER_PEERS)
-        else:
-            report = kept
+            _same_machine(old, report or runner.report([]), anyway)
+        report = report or _measured(suite, cases, quick)
         if output:
             runs.write(report, output)
-        screen = console()
-        screen.width = max(screen.width, 100)  # a terminal folds lines better than a table cells
-        for part in measurement_tables.parts(report):
-            screen.print(part)
-        if old:
-            for part in measurement_tables.compared(comparison.compare(old, report)):
-                screen.print(part)
+        _print(report, old)
         if page:
             from securecomp.overhead.page import page as drawn
 
-            write_output(page, drawn(report).encode(), [])
+            write_page(page, drawn(report))
         for file in (output, page):
             if file:
                 click.echo(f"{file}: written")
@@ -107,21 +89,44 @@ def bench(
             sys.exit(1)
 
 
-def _check_drawing() -> None:
-    """Refuse a page that could not be drawn, before minutes are spent.
+def _chosen(
+    names: tuple[str, ...], quick: bool, sizes: dict[str, int | None]
+) -> tuple["Suite", list["Case"]]:
+    """Return the cases of these names, and the suite in which a process finds them."""
+    from securecomp.overhead import catalogue
+    from securecomp.overhead.job import chosen
+    from securecomp.overhead.runner import Suite
 
-    Raises:
-        BackendUnavailableError: jinja2 or matplotlib is not installed.
-    """
-    from importlib.util import find_spec
+    # A flag that is not set is False and no size. A size of 0 is refused by the catalogue.
+    given = {
+        name: int(size) for name, size in sizes.items() if size is not None and size is not False
+    }
+    suite = Suite(catalogue.MODULE, given | ({"quick": 1} if quick else {}))
+    return suite, chosen(catalogue.listed(**suite.sizes), names)
 
-    from securecomp.errors import BackendUnavailableError
 
-    for module in ("jinja2", "matplotlib"):
-        if find_spec(module) is None:
-            raise BackendUnavailableError(
-                f"--html needs {module}; pip install 'securecomp[report]'"
-            )
+def _measured(suite: "Suite", cases: list["Case"], quick: bool) -> dict[str, Any]:
+    """Measure the cases, with progress on the screen."""
+    from securecomp.overhead import catalogue, runner
+
+    with _progress(len(cases)) as told:
+        report = runner.run(suite, cases, quick=quick, told=told)
+    if suite.sizes.get("with_peers"):
+        report["skipped"].append(catalogue.OTHER_PEERS)
+    return report
+
+
+def _print(report: dict[str, Any], old: dict[str, Any] | None) -> None:
+    """Print a run, and its comparison with an old one."""
+    from securecomp.overhead import comparison, measurement_tables
+
+    screen = console()
+    screen.width = max(screen.width, 100)  # a terminal folds lines better than a table cells
+    for part in measurement_tables.parts(report):
+        screen.print(part)
+    if old:
+        for part in measurement_tables.compared(comparison.compare(old, report)):
+            screen.print(part)
 
 
 def _same_machine(old: dict[str, Any], new: dict[str, Any], anyway: bool) -> None:

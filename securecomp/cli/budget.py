@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from securecomp.cli import privacy_options
+from securecomp.cli.written_pages import check_page, write_page
 from securecomp.show.console import console, plain_errors, plain_warnings
 
 _ledger = click.argument("ledger", type=click.Path(path_type=Path, dir_okay=False))
@@ -157,14 +158,15 @@ def dial(html: Path | None, epsilon: str, answers: int, as_json: bool) -> None:
         from securecomp.errors import ParameterError
         from securecomp.privacy import epsilon_explorer as turned
         from securecomp.privacy.privacy_amounts import epsilon_of
-        from securecomp.protocol.storage import write_output
 
+        if html is not None:
+            check_page(html)
         exact = epsilon_of(epsilon)
         if not 10**-6 <= exact <= 1000:
             raise ParameterError(f"the dial turns from 0.000001 to 1000, not to {epsilon}")
         setting = turned.SliderPosition(float(exact), answers)
         if html is not None:
-            write_output(html, turned.page(epsilon, answers).encode(), [])
+            write_page(html, turned.page(epsilon, answers))
         if as_json:
             names = ("epsilon", "answers", "total", "accuracy", "cap", "error")
             click.echo(json.dumps({name: getattr(setting, name) for name in names}))

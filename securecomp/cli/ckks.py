@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from securecomp.cli import option_values as values
 from securecomp.show.console import plain_errors, progress_bar, status
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def publish(
         from securecomp.errors import ParameterError
         from securecomp.protocol.storage import check_output, write_new
 
-        secret, public = _two(name, "server", "offer")
+        secret, public = values.key_files(name, "server", "offer")
         ledger = _ledger(secret)
         check_output(secret, [model])
         with status("planning"):
@@ -120,14 +121,6 @@ def _ledger(server: Path) -> Path:
     return real.with_name(f"{real.name}.ledger")
 
 
-def _two(name: Path, secret: str, public: str) -> tuple[Path, Path]:
-    from securecomp.errors import ParameterError
-
-    if not name.name:
-        raise ParameterError(f"{name}: is no name for a key")
-    return name.with_name(f"{name.name}.{secret}"), name.with_name(f"{name.name}.{public}")
-
-
 @ckks.command()
 @click.argument("offer", type=_PATH)
 @click.argument("name", type=_PATH)
@@ -138,7 +131,7 @@ def keygen(offer: Path, name: Path) -> None:
         from securecomp.errors import DecodeError, ParameterError
         from securecomp.protocol.storage import read_text, write_new, write_output
 
-        secret, public = _two(name, "key", "pub")
+        secret, public = values.key_files(name, "key", "pub")
         try:
             found = Offer.from_json(read_text(offer))
         except DecodeError as error:

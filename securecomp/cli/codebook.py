@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from securecomp.show.console import console, plain_errors, plain_writing, printable
+from securecomp.show.console import console, plain_errors, printable
 
 _file = click.Path(path_type=Path)
 
@@ -40,6 +40,7 @@ def draft(
     It has the file's levels and rounded ranges, which others will read.
     """
     with plain_errors():
+        from securecomp.protocol.storage import write_output
         from securecomp.statistics import Codebook
         from securecomp.statistics.table_files import read_table
 
@@ -50,8 +51,7 @@ def draft(
             return
         if output.exists():
             raise click.UsageError(f"{output} is there already; name another file")
-        with plain_writing(output):
-            output.write_text(text + "\n", encoding="utf-8")
+        write_output(output, f"{text}\n".encode(), [file])
 
 
 @codebook.command()

@@ -16,7 +16,8 @@ from securecomp.cli.ckks import ckks
 from securecomp.cli.codebook import codebook
 from securecomp.cli.paillier import paillier
 from securecomp.cli.stats import stats
-from securecomp.show.console import check_page, console, plain_errors, progress_bar, shades, status
+from securecomp.cli.written_pages import check_page, write_page
+from securecomp.show.console import console, plain_errors, progress_bar, shades, status
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -91,15 +92,13 @@ def leakage(html: Path | None, as_json: bool) -> None:
     """Take images out of gradients, and out of sums of them: why sums are masked."""
     with plain_errors():
         from securecomp.demos import leakage
-        from securecomp.protocol.storage import check_output, write_output
 
         if html is not None:
             check_page(html)
-            check_output(html, [])
         with status("training and attacking"):
             found = leakage.run()
         if html is not None:
-            write_output(html, found.page().encode(), [])
+            write_page(html, found.page())
         if as_json:
             click.echo(json.dumps(found.facts()))
             return

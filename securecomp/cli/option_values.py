@@ -71,6 +71,19 @@ def names(given: tuple[str, ...], option: str) -> list[str]:
     return found
 
 
+def key_files(name: Path, secret: str, public: str) -> tuple[Path, Path]:
+    """Return the files NAME.secret and NAME.public.
+
+    Raises:
+        ParameterError: The name has no last part.
+    """
+    from securecomp.errors import ParameterError
+
+    if not name.name:
+        raise ParameterError(f"{name}: is no name for a key")
+    return name.with_name(f"{name.name}.{secret}"), name.with_name(f"{name.name}.{public}")
+
+
 def servers(text: str) -> int | Literal["all"]:
     """Return a number of servers, or "all"."""
     if text == "all":

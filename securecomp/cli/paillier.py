@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from securecomp.cli import option_values as values
 from securecomp.show.console import plain_errors, progress_bar, status
 
 _PATH = click.Path(path_type=Path)
@@ -33,9 +34,7 @@ def keygen(name: Path, bits: int) -> None:
         from securecomp.paillier import PrivateKey
         from securecomp.protocol.storage import write_new
 
-        if not name.name:
-            raise ParameterError(f"{name}: is no name for a key")
-        secret, public = name.with_name(f"{name.name}.key"), name.with_name(f"{name.name}.pub")
+        secret, public = values.key_files(name, "key", "pub")
         if public.exists():
             raise ParameterError(f"{public}: cannot be written: File exists")
         key = PrivateKey.generate(bits)

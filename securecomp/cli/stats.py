@@ -1,20 +1,19 @@
-"""`securecomp stats`: statistics and analyses over files, one a site."""
+"""`securecomp stats`: statistics and analyses over files, one for each site."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from securecomp.cli import analysis_options, privacy_options
+from securecomp.cli import analysis_options, privacy_options, summary_options
 from securecomp.cli import option_values as values
+from securecomp.cli.written_pages import check_page, write_page
 from securecomp.show.console import (
-    check_page,
     console,
     plain_errors,
     plain_warnings,
-    plain_writing,
     say,
     show,
     status,
@@ -22,37 +21,14 @@ from securecomp.show.console import (
 )
 
 if TYPE_CHECKING:
-    from securecomp.secagg import Security
-    from securecomp.statistics import Result, Run, Statistic
+    from securecomp.privacy.policy import Privacy
+    from securecomp.statistics import Result, Run, Study
     from securecomp.statistics.analysis import Analysis
-
-F = TypeVar("F", bound=Callable[..., Any])
-OF_A_COLUMN = {
-    "sum": "Sum of a column.",
-    "mean": "Mean of a column.",
-    "variance": "Sample variance and sd.",
-    "skewness": "Sample skewness.",
-}
-"""Statistics that take one column, and the help of their options."""
-
-
-def _of_a_column(command: F) -> F:
-    for name, words in reversed(OF_A_COLUMN.items()):
-        command = click.option(f"--{name}", multiple=True, metavar="COL", help=words)(command)
-    return command
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--count", is_flag=True, help="Number of rows.")
-@_of_a_column
-@click.option(
-    "--histogram", "histograms", multiple=True, metavar="COL", help="Counts in bins; see --edges."
-)
-@click.option("--edges", multiple=True, metavar="A,B,C", help="Bin edges of each --histogram.")
-@click.option(
-    "--crosstab", "crosstabs", multiple=True, nargs=2, metavar="ROW COL", help="Cross table."
-)
+@summary_options.options
 @analysis_options.options
 @click.option("--by", metavar="COL", help="Group every statistic by a column.")
 @click.option(
@@ -61,15 +37,15 @@ def _of_a_column(command: F) -> F:
 @click.option(
     "--security",
     type=click.Choice(["semi-honest", "active"]),
-    help="Masking: against which server.  [default: semi-honest]",
+    help="Masking: the server that is defended against.  [default: semi-honest]",
 )
-@click.option("--servers", metavar="N|all", help="Sharing: who computes.  [default: 3]")
+@click.option("--servers", metavar="N|all", help="Sharing: how many servers compute.  [default: 3]")
 @click.option(
     "--missing",
     type=click.Choice(["error", "drop"]),
     default="error",
     show_default=True,
-    help="What an empty or NaN cell does: stop, or drop its row.",
+    help="An empty or NaN cell stops the command, or its row is dropped.",
 )
 @click.option("--bound", multiple=True, metavar="COL=X", help="Largest absolute value of a column.")
 @click.option("--decimals", multiple=True, metavar="COL=N", help="Decimals of a column.")
@@ -78,7 +54,7 @@ def _of_a_column(command: F) -> F:
     "--codebook",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="What the columns mean; every site's file is checked against it first.",
+    help="Meaning of the columns; every site's file is checked against it first.",
 )
 @click.option(
     "--min-count",
@@ -99,61 +75,24 @@ def _of_a_column(command: F) -> F:
 @privacy_options.options
 @values.reading_and_showing("Write tables and figures to a page too.")
 def stats(
-    files: tuple[Path, ...],
-    count: bool,
-    histograms: tuple[str, ...],
-    edges: tuple[str, ...],
-    crosstabs: tuple[tuple[str, str], ...],
-    by: str | None,
-    protocol: str,
-    security: str | None,
-    servers: str | None,
-    missing: str,
-    bound: tuple[str, ...],
-    decimals: tuple[str, ...],
-    levels: tuple[str, ...],
-    codebook: Path | None,
-    min_count: int,
-    min_sites: int,
-    delimiter: str | None,
-    decimal_comma: bool,
-    as_json: bool,
-    html: Path | None,
-    **others: Any,
+    files: tuple[Path, ...], by: str | None, as_json: bool, html: Path | None, **given: Any
 ) -> None:
     """Statistics over the rows of several sites, one FILE (CSV or Parquet) a site.
 
-    All sites run in this process, and exchange the messages that would cross a network. What is
-    not declared (bounds, decimals, levels) is taken from the data and is public.
+    All sites run in this process, and exchange the messages that would cross a network. Bounds,
+    decimals and levels that are not declared are taken from the data and are public.
 
     \b
     Example:
       securecomp stats north.csv south.csv west.parquet --count --mean los --by ward
     """  # noqa: D301 - the escape is click's mark for "do not fold"
-    if len(edges) not in (0, 1, len(histograms)) or (histograms and not edges):
-        raise click.UsageError("give --edges once, or once for each --histogram")
-    if edges and not histograms:
-        raise click.UsageError("--edges needs a --histogram")
-    computing = None if servers is None else values.servers(servers)
-    bins = [values.edges(text) for text in edges]
-    bins = bins * len(histograms) if len(bins) == 1 else bins
+    summary_options.edges(given)  # a usage error before anything heavy is loaded
     with plain_errors(), plain_warnings(), status("computing"):
-        from securecomp.protocol import sum_protocols as protocols
-        from securecomp.statistics import Codebook, Count, CrossTable, Histogram, Study
-        from securecomp.statistics.summaries import STATISTICS
-        from securecomp.statistics.table_files import name_sites, read_table
-
-        wanted: list[Statistic] = [Count(None, by)] if count else []
-        kinds = {kind.name: kind for kind in STATISTICS}
-        wanted += [kinds[name](column, by) for name in OF_A_COLUMN for column in others[name]]
-        wanted += [
-            Histogram(column, by, these) for column, these in zip(histograms, bins, strict=True)
-        ]
-        wanted += [CrossTable(None, by, row, col) for row, col in crosstabs]
-        more = analysis_options.asked(by, others)
+        wanted = summary_options.asked(by, given)
+        more = analysis_options.asked(by, given)
         if not more and not wanted:
             raise click.UsageError("ask for something: --count, --sum COL, --mean COL, ...")
-        privacy = privacy_options.terms(others)
+        privacy = privacy_options.terms(given)
         if more and privacy is not None:  # before the budget pays for the rest
             raise click.UsageError(
                 "--epsilon is for counts, sums, means, histograms and cross tables; ask for "
@@ -161,40 +100,48 @@ def stats(
             )
         if html is not None:
             check_page(html)
-        sites = name_sites(files)
-        study = Study(
-            {
-                name: read_table(path, delimiter=delimiter, decimal_comma=decimal_comma)
-                for name, path in sites.items()
-            },
-            columns=values.columns(
-                values.pairs(bound, "--bound"),
-                values.pairs(decimals, "--decimals"),
-                values.pairs(levels, "--levels"),
-            ),
-            protocol=protocols.protocol(
-                protocol,
-                servers=computing,
-                security=cast("Security | None", security),
-            ),
-            missing="drop" if missing == "drop" else "error",
-            codebook=None if codebook is None else Codebook.read(codebook),
-            minimum_count=min_count,
-            minimum_sites=min_sites,
-            privacy=privacy,
-            sources={name: str(path) for name, path in sites.items()},
-        )
+        study = _study(files, privacy, given)
         results = study.run(wanted) if wanted else []
-        found = analysis_options.ask(study, by, others)
+        found = analysis_options.ask(study, by, given)
         if html is not None:
             from securecomp.cli.report_page import page
 
-            with plain_writing(html):
-                html.write_text(page([*results, *found]), encoding="utf-8")
+            write_page(html, page([*results, *found]))
     if as_json:
         click.echo(json.dumps(_report(results, found), allow_nan=False))
     else:
         _print(results, found)
+
+
+def _study(files: tuple[Path, ...], privacy: "Privacy | None", given: Mapping[str, Any]) -> "Study":
+    """Return the study of the files, as the options say."""
+    from securecomp.protocol import sum_protocols as protocols
+    from securecomp.statistics import Codebook, Study
+    from securecomp.statistics.table_files import name_sites, read_table
+
+    servers, codebook = given["servers"], given["codebook"]
+    scheme = protocols.protocol(
+        given["protocol"],
+        servers=None if servers is None else values.servers(servers),
+        security=given["security"],
+    )
+    reading = {name: given[name] for name in ("delimiter", "decimal_comma")}
+    sites = name_sites(files)
+    return Study(
+        {name: read_table(path, **reading) for name, path in sites.items()},
+        columns=values.columns(
+            values.pairs(given["bound"], "--bound"),
+            values.pairs(given["decimals"], "--decimals"),
+            values.pairs(given["levels"], "--levels"),
+        ),
+        protocol=scheme,
+        missing=given["missing"],
+        codebook=None if codebook is None else Codebook.read(codebook),
+        minimum_count=given["min_count"],
+        minimum_sites=given["min_sites"],
+        privacy=privacy,
+        sources={name: str(path) for name, path in sites.items()},
+    )
 
 
 def _report(results: list["Result"], analyses: list["Analysis"]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class CaseChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """What two runs have in common, and what not.
 
     Attributes:
@@ -120,7 +120,7 @@ def _differences(old: dict[str, Any], new: dict[str, Any], names: Sequence[str])
     return [f"{name}: {before}, now {now}" for name, before, now in pairs if before != now]
 
 
-def compare(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
+def compare(old: dict[str, Any], new: dict[str, Any]) -> RunComparison:
     """Compare the cases that both runs have."""
     before = {row["case"]: row for row in old["rows"]}
     changes = []
@@ -141,7 +141,7 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
         else:
             changes.append(_change(other, row))
     remarks += [f"{name}: not in the new run" for name in before]
-    return Comparison(tuple(changes), tuple(remarks))
+    return RunComparison(tuple(changes), tuple(remarks))
 
 
 def _change(old: Row, new: Row) -> CaseChange:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from securecomp.overhead import machine, views
-from securecomp.overhead.comparison import Comparison
+from securecomp.overhead.comparison import RunComparison
 from securecomp.overhead.measurement import Row
 from securecomp.overhead.published_claims import verdict
 from securecomp.overhead.quantities import figures, interval, memory, seconds, size
@@ -161,7 +161,7 @@ def _growth(fits: Iterable[dict[str, Any]]) -> Iterator[Any]:
     )
 
 
-def compared(found: Comparison) -> Iterator[Any]:
+def compared(found: RunComparison) -> Iterator[Any]:
     """Yield what two runs say of each other."""
     if found.changes:
         yield _table(

@@ -1,10 +1,9 @@
-"""What all commands share: errors in one line, and a sign of work for people who look."""
+"""The console of all commands: errors in one line, tables, and progress on a terminal."""
 
 import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,12 +15,9 @@ if TYPE_CHECKING:
 
     from securecomp.show.exhibit import Exhibit
 
-_PAGE = b"<!doctype html"
-"""How our pages begin."""
-
 
 def printable(text: str) -> str:
-    """Return text without what a terminal would take for a command, or for another direction."""
+    """Return text without characters that a terminal takes for commands or other directions."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
@@ -29,21 +25,11 @@ def printable(text: str) -> str:
 
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
-    """Print what is wrong in one line and exit with status 1."""
+    """Print an error in one line and exit with status 1."""
     try:
         yield
     except SecureCompError as error:
         click.echo(printable(f"error: {error}"), err=True)
-        sys.exit(1)
-
-
-@contextlib.contextmanager
-def plain_writing(path: Path) -> Iterator[None]:
-    """Say in one line why a file cannot be written, and exit with status 1."""
-    try:
-        yield
-    except OSError as error:
-        click.echo(printable(f"error: {path}: cannot be written: {error.strerror}"), err=True)
         sys.exit(1)
 
 
@@ -104,15 +90,15 @@ def shades(screen: "Console") -> bool:
 
 
 def console() -> "Console":
-    """Return where tables go."""
+    """Return the console for tables."""
     from rich.console import Console
 
-    # In a pipe there is no width to ask for; a table should not be folded there.
+    # A pipe has no width, and a table should not be folded there.
     return Console(highlight=False, width=None if sys.stdout.isatty() else 100)
 
 
 def show(screen: "Console", exhibit: "Exhibit") -> None:
-    """Print a result's tables, and what a reader must know of them."""
+    """Print a result's tables and its notes."""
     for grid in exhibit.grids():
         title = f"{exhibit.title}: {grid.title}" if grid.title else exhibit.title
         table(screen, title, grid.header, grid.rows, named=True)
@@ -132,11 +118,11 @@ def table(
     cells: Sequence[Sequence[str]],
     named: bool = False,
 ) -> None:
-    """Print a table; with `named`, the first column has names, which are not cut."""
+    """Print a table. With `named`, the first column has names and is not cut."""
     from rich.table import Table
     from rich.text import Text
 
-    # The data are text, not rich's markup; and a title is not folded to its table's width.
+    # Data are text and not rich's markup. A title is not folded to its table's width.
     screen.print(Text(printable(title), style="bold"), soft_wrap=True)
     drawn = Table()
     for place, name in enumerate(header):
@@ -150,28 +136,3 @@ def table(
     for row in cells:
         drawn.add_row(*(Text(printable(cell)) for cell in row))
     screen.print(drawn)
-
-
-def check_page(path: Path) -> None:
-    """Refuse what a page cannot be made for before anything is computed.
-
-    Raises:
-        click.UsageError: No such folder, a file there that is no page, such as the data, or a
-            package that is not installed.
-    """
-    from importlib.util import find_spec
-
-    if not path.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {path.parent}", param_hint="--html")
-    if path.is_file() and path.stat().st_size:
-        with plain_writing(path), path.open("rb") as file:
-            if not file.read(len(_PAGE)).lower().startswith(_PAGE):
-                raise click.BadParameter(
-                    f"{path} exists and is no page: it would be lost; give another name",
-                    param_hint="--html",
-                )
-    absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
-    if absent:
-        raise click.UsageError(
-            f"--html needs {' and '.join(absent)}: pip install 'securecomp[report]'"
-        )

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from cases import named
 
 NORTH = "los,ward,died\n4,a,0\n9,b,1\n2,a,0\n"
 SOUTH = "los,ward,died\n7,b,0\n30,b,1\n"
@@ -53,17 +54,26 @@ def test_medians_beside_sums(stats, files):
     assert "two of the 3 together" in median["learned"]["server"]
 
 
-@pytest.mark.parametrize("protocol", ["sharing", "paillier"])
-def test_by_counts(stats, files, protocol):
-    report = stats(
-        *files, "--median", "los", "--by", "ward", "--method", "counts", "--protocol", protocol
-    )
-    assert report["protocol"] == protocol
-    assert report["analyses"][0]["values"] == [
-        {"group": "a", "median": 3},
-        {"group": "b", "median": 9},
-    ]
-    assert "rows with los ward=a" in report["analyses"][0]["opened"]
+def test_by_counts(stats, files):
+    for protocol in ["sharing", "paillier"]:
+        with named(protocol):
+            report = stats(
+                *files,
+                "--median",
+                "los",
+                "--by",
+                "ward",
+                "--method",
+                "counts",
+                "--protocol",
+                protocol,
+            )
+            assert report["protocol"] == protocol
+            assert report["analyses"][0]["values"] == [
+                {"group": "a", "median": 3},
+                {"group": "b", "median": 9},
+            ]
+            assert "rows with los ward=a" in report["analyses"][0]["opened"]
 
 
 def test_extremes_and_the_winner(run, files):
@@ -136,9 +146,9 @@ WIDER = """los,age,ward,died,drug,risk,name
 """
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_every_analysis(run, stats, write, folder):
+    """Each prints its tables within a terminal, has JSON, and goes into a page."""
+    for arguments, words in [
         (["--correlation", "los,age"], "correlation"),
         (["--covariance", "los,age"], "covariance"),
         (["--t-test", "los", "died"], "Welch"),
@@ -160,26 +170,23 @@ WIDER = """los,age,ward,died,drug,risk,name
         (["--logrank", "los", "died", "drug"], "chi"),
         (["--logrank", "los", "died", "drug", "--times", "5,10,31", "--strata", "ward"], "chi"),
         (["--cox", "los", "died", "age"], "hazard"),
-    ],
-)
-def test_every_analysis(run, stats, write, folder, arguments, words):
-    """Each prints its tables within a terminal, has JSON, and goes into a page."""
-    files = [write("north.csv", WIDE), write("south.csv", WIDER)]
-    result = run("stats", *files, *arguments, "--html", "r.html")
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert words.lower() in result.stdout.lower()
-    tables = [line for line in result.stdout.splitlines() if line[:1] in "┏┃┡│└"]
-    assert tables
-    assert max(map(len, tables)) <= 100
-    assert "What was revealed" in Path("r.html").read_text(encoding="utf-8")
-    (facts,) = stats(*files, *arguments)["analyses"]
-    assert facts["opened"]
-    assert facts["learned"]
+    ]:
+        with named(arguments, words):
+            files = [write("north.csv", WIDE), write("south.csv", WIDER)]
+            result = run("stats", *files, *arguments, "--html", "r.html")
+            assert (result.exit_code, result.stderr) == (0, "")
+            assert words.lower() in result.stdout.lower()
+            tables = [line for line in result.stdout.splitlines() if line[:1] in "┏┃┡│└"]
+            assert tables
+            assert max(map(len, tables)) <= 100
+            assert "What was revealed" in Path("r.html").read_text(encoding="utf-8")
+            (facts,) = stats(*files, *arguments)["analyses"]
+            assert facts["opened"]
+            assert facts["learned"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_bad_questions(run, files, made):
+    for arguments, words in [
         (["--t-test", "los", "died", "--by", "ward"], "--by does not group --t-test"),
         (["--distinct", "ward"], "--distinct needs --expected N"),
         (["--kaplan-meier", "los", "died", "--times", "0:9"], "expected FROM:TO:STEP"),
@@ -190,13 +197,12 @@ def test_every_analysis(run, stats, write, folder, arguments, words):
         (["--median", "age"], "there is no column 'age'"),
         (["--median", "ward"], "column 'ward'"),
         (["--median", "los", "--engine", "slow"], "'slow' is not one of"),
-    ],
-)
-def test_bad_questions(run, files, made, arguments, words):
-    result = run("stats", *files, *arguments)
-    assert result.exit_code in (1, 2)
-    assert words in result.stderr
-    assert made == []
+    ]:
+        with named(arguments, words):
+            result = run("stats", *files, *arguments)
+            assert result.exit_code in (1, 2)
+            assert words in result.stderr
+            assert made == []
 
 
 def test_bins_that_are_not_shown_are_no_empty_bins(run, write, folder):
@@ -220,34 +226,30 @@ def test_small_counts_of_analyses_are_remarked_on(run, files):
     assert "of the counts that became known are between 1 and 10" in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_options_that_nothing_heeds(run, files, made):
+    for arguments, words in [
         (["--count", "--weights", "los"], "--weights is for --glm, which is not asked for"),
         (["--mean", "los", "--times", "0:3:1"], "--times is for --kaplan-meier, --logrank, --cox"),
         (["--median", "los", "--family", "poisson"], "--family is for --glm"),
         (["--odds-ratio", "ward", "died", "--strata", "ward"], "--strata is for"),
-    ],
-)
-def test_options_that_nothing_heeds(run, files, made, arguments, words):
-    result = run("stats", *files, *arguments)
-    assert (result.exit_code, made) == (2, [])
-    assert words in result.stderr
+    ]:
+        with named(arguments, words):
+            result = run("stats", *files, *arguments)
+            assert (result.exit_code, made) == (2, [])
+            assert words in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "times"),
-    [
+def test_times_from_to_step_are_decimals():
+    for text, times in [
         ("0:0.3:0.1", (0, 0.1, 0.2, 0.3)),
         ("0:2.8:0.7", (0, 0.7, 1.4, 2.1, 2.8)),
         ("0:10:3", (0, 3, 6, 9)),
         ("5:5:1", (5,)),
-    ],
-)
-def test_times_from_to_step_are_decimals(text, times):
-    from securecomp.cli.option_values import times as read
+    ]:
+        with named(text, times):
+            from securecomp.cli.option_values import times as read
 
-    assert read(text) == times
+            assert read(text) == times
 
 
 def test_terminal_commands_in_data_are_shown_and_not_obeyed(run, write, folder):

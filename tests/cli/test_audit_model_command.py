@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from cases import named
 from sklearn.linear_model import LogisticRegression
 
 from securecomp.models import LogisticModel
@@ -125,9 +126,8 @@ def refused(done, *parts, status=1):
         assert part in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_terms_that_cannot_be(audit):
+    for options, message in [
         (("--epsilon", "1"), "epsilon 1 without a delta is no promise"),
         (("--epsilon", "1", "--delta", "0"), "epsilon 1 of what? Say the unit"),
         (("--epsilon", "0", *CLAIM), "epsilon must be above 0"),
@@ -141,10 +141,9 @@ def refused(done, *parts, status=1):
         (("--false-alarms", "7"), "between 0 and 1"),
         (("--confidence", "95"), "confidence is between 0 and 1"),
         (("--identifier", "whom"), "there is no column 'whom'"),
-    ],
-)
-def test_terms_that_cannot_be(audit, options, message):
-    refused(audit(*options), message)
+    ]:
+        with named(options, message):
+            refused(audit(*options), message)
 
 
 def test_parts_of_a_claim_without_one(audit):
@@ -157,7 +156,7 @@ def test_a_page_does_not_take_the_place_of_a_file(audit, folder):
     """`--html in.csv`, for `--members in.csv`, would leave nobody the data."""
     for name in ("in.csv", "m.json"):
         before = (folder / name).read_bytes()
-        refused(audit("--html", name), f"{name} exists and is no page", status=2)
+        refused(audit("--html", name), f"{name} exists and is not a page", status=2)
         assert (folder / name).read_bytes() == before
     (folder / "new.html").touch()
     for _ in range(2):

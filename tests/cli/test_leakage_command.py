@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from cases import named
 from chromium import running
 from replaying import Replay
 from rich.console import Console
@@ -95,34 +96,33 @@ def test_in_characters(found):
     assert all(line.isascii() for line in pictures)
 
 
-@pytest.mark.parametrize("width", [30, 40, 79, 80, 94, 95, 200])
-@pytest.mark.parametrize("colours", [True, False])
-def test_on_screens_of_any_width_pictures_stay_whole(found, width, colours):
-    screen = Console(file=io.StringIO(), width=width, highlight=False)
-    for part in found.parts(colours, width):
-        screen.print(part)
-    text = screen.file.getvalue()
-    assert max(map(len, text.splitlines())) <= width
-    if colours:
-        assert text.count("▀" * 16) == 3 * 5 * 8
-    assert "…" not in text.split("Of one image")[0]
+def test_on_screens_of_any_width_pictures_stay_whole(found):
+    for width in [30, 40, 79, 80, 94, 95, 200]:
+        for colours in [True, False]:
+            with named(width, colours):
+                screen = Console(file=io.StringIO(), width=width, highlight=False)
+                for part in found.parts(colours, width):
+                    screen.print(part)
+                text = screen.file.getvalue()
+                assert max(map(len, text.splitlines())) <= width
+                if colours:
+                    assert text.count("▀" * 16) == 3 * 5 * 8
+                assert "…" not in text.split("Of one image")[0]
 
 
-@pytest.mark.parametrize(
-    ("how", "good"),
-    [
+def test_which_terminals_get_shades():
+    for how, good in [
         ({"force_terminal": True, "color_system": "truecolor"}, True),
         ({"force_terminal": True, "color_system": "256"}, True),
         ({"force_terminal": True, "color_system": "standard"}, False),
         ({"force_terminal": True, "color_system": "truecolor", "no_color": True}, False),
         ({"force_terminal": True, "color_system": None}, False),
         ({"force_terminal": False, "color_system": "truecolor"}, False),
-    ],
-)
-def test_which_terminals_get_shades(how, good):
-    utf, ascii_ = (io.TextIOWrapper(io.BytesIO(), encoding=e) for e in ("utf-8", "ascii"))
-    assert shades(Console(file=utf, **how)) == good
-    assert not shades(Console(file=ascii_, **how))
+    ]:
+        with named(how, good):
+            utf, ascii_ = (io.TextIOWrapper(io.BytesIO(), encoding=e) for e in ("utf-8", "ascii"))
+            assert shades(Console(file=utf, **how)) == good
+            assert not shades(Console(file=ascii_, **how))
 
 
 @pytest.fixture
@@ -171,11 +171,14 @@ def test_without_scikit_learn(run, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
-def test_a_page_without_its_packages(found, monkeypatch, package):
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(BackendUnavailableError, match=r"pip install 'securecomp\[report\]'"):
-        found.page()
+def test_a_page_without_its_packages(found, monkeypatch):
+    for package in ["jinja2", "matplotlib"]:
+        with named(package):
+            monkeypatch.setitem(sys.modules, package, None)
+            with pytest.raises(
+                BackendUnavailableError, match=r"pip install 'securecomp\[report\]'"
+            ):
+                found.page()
 
 
 def test_without_the_pages_packages_nothing_is_computed(run, monkeypatch):

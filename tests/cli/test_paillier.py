@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from cases import named
 
 from securecomp.paillier import PrivateKey, PublicKey, encrypt, paillier_files
 
@@ -287,20 +288,23 @@ class TestKeygen:
         line = fails("keygen", "no/k", "--bits", "2048")
         assert line == "no/k.key: cannot be written: No such file or directory"
 
-    @pytest.mark.parametrize("name", [".", "/"])
-    def test_a_name_that_is_none(self, fails, name):
-        fails("keygen", name, "--bits", "2048")
+    def test_a_name_that_is_none(self, fails):
+        for name in [".", "/"]:
+            with named(name):
+                fails("keygen", name, "--bits", "2048")
 
-    @pytest.mark.parametrize("bits", ["2049", "0", "-2048", "16386", "1"])
-    def test_lengths_that_cannot_be(self, fails, bits):
-        reason = f"a key has an even number of bits up to 16384, not {bits}"
-        assert fails("keygen", "k", "--bits", bits) == reason
+    def test_lengths_that_cannot_be(self, fails):
+        for bits in ["2049", "0", "-2048", "16386", "1"]:
+            with named(bits):
+                reason = f"a key has an even number of bits up to 16384, not {bits}"
+                assert fails("keygen", "k", "--bits", bits) == reason
 
-    @pytest.mark.parametrize("bits", ["512", "2046"])
-    def test_short_keys(self, fails, bits):
-        assert fails("keygen", "k", "--bits", bits) == (
-            f"a key of {bits} bits is not safe; use at least 2048, better 3072"
-        )
+    def test_short_keys(self, fails):
+        for bits in ["512", "2046"]:
+            with named(bits):
+                assert fails("keygen", "k", "--bits", bits) == (
+                    f"a key of {bits} bits is not safe; use at least 2048, better 3072"
+                )
 
     def test_a_length_that_is_no_number(self, folder, run):
         assert run("paillier", "keygen", "k", "--bits", "many").exit_code == 2
@@ -311,9 +315,8 @@ class TestEncrypt:
     def encrypt(self, fails, *options, key="c.pub", table="in.csv", output="x.enc"):
         return fails("encrypt", key, table, "-o", output, *options)
 
-    @pytest.mark.parametrize(
-        ("content", "options", "reason"),
-        [
+    def test_a_table_that_cannot_be(self, keys, write, fails):
+        for content, options, reason in [
             ("", (), "in.csv: is empty; a header is needed"),
             (
                 "x\nlow\n",
@@ -348,26 +351,25 @@ class TestEncrypt:
                 (),
                 "in.csv: column 'x', row 1: the value is NaN or infinite; correct it",
             ),
-        ],
-    )
-    def test_a_table_that_cannot_be(self, keys, write, fails, content, options, reason):
-        write("in.csv", content)
-        assert self.encrypt(fails, "--bound", "10", *options) == reason
+        ]:
+            with named(content, options, reason):
+                write("in.csv", content)
+                assert self.encrypt(fails, "--bound", "10", *options) == reason
 
-    @pytest.mark.parametrize("content", [b"x\n\xff\n", 'x\n"1\n', 'x\n"1"2\n'])
-    def test_a_table_that_cannot_be_read(self, keys, write, fails, content):
-        write("in.csv", content)
-        line = self.encrypt(fails, "--bound", "10")
-        assert line.startswith("in.csv: cannot be read: ")
+    def test_a_table_that_cannot_be_read(self, keys, write, fails):
+        for content in [b"x\n\xff\n", 'x\n"1\n', 'x\n"1"2\n']:
+            with named(content):
+                write("in.csv", content)
+                line = self.encrypt(fails, "--bound", "10")
+                assert line.startswith("in.csv: cannot be read: ")
 
     def test_a_table_that_is_not_there(self, keys, fails, folder):
         assert self.encrypt(fails, "--bound", "1").startswith("in.csv: cannot be read: ")
         (folder / "in.csv").mkdir()
         assert self.encrypt(fails, "--bound", "1").startswith("in.csv: cannot be read: ")
 
-    @pytest.mark.parametrize(
-        ("options", "reason"),
-        [
+    def test_options_that_cannot_be(self, keys, write, fails):
+        for options, reason in [
             (("--bound", "-1"), "a bound must be a finite number of at least 0, not "),
             (("--bound", "nan"), "a bound must be a finite number of at least 0, not "),
             (("--bound", "inf"), "a bound must be a finite number of at least 0, not "),
@@ -378,11 +380,10 @@ class TestEncrypt:
                 "a bound is at least 0, and at least 1 ",
             ),
             (("--bound", "1e700"), "a slot of 2338 bits does not fit a key of 2048 bits; use a sm"),
-        ],
-    )
-    def test_options_that_cannot_be(self, keys, write, fails, options, reason):
-        write("in.csv", "x\n1\n")
-        assert self.encrypt(fails, *options).startswith(reason)
+        ]:
+            with named(options, reason):
+                write("in.csv", "x\n1\n")
+                assert self.encrypt(fails, *options).startswith(reason)
 
     def test_a_bound_that_is_no_number(self, keys, write, run, folder):
         write("in.csv", "x\n1\n")
@@ -402,33 +403,34 @@ class TestEncrypt:
         write("in.csv", "x,y\n1,2\n")
         assert "'x'" in self.encrypt(fails, "--bound", "9", "--column", "x", "--label", "x")
 
-    @pytest.mark.parametrize("output", ["no/x.enc", "."])
-    def test_where_nothing_can_be_written(self, keys, write, fails, output):
-        write("in.csv", "x\n1\n")
-        line = self.encrypt(fails, "--bound", "9", output=output)
-        assert line.startswith(f"{output}: cannot be written: ")
+    def test_where_nothing_can_be_written(self, keys, write, fails):
+        for output in ["no/x.enc", "."]:
+            with named(output):
+                write("in.csv", "x\n1\n")
+                line = self.encrypt(fails, "--bound", "9", output=output)
+                assert line.startswith(f"{output}: cannot be written: ")
 
-    @pytest.mark.parametrize("output", ["in.csv", "./in.csv", "c.pub"])
-    def test_an_output_that_is_an_input(self, keys, write, fails, output):
-        write("in.csv", "x\n1\n")
-        assert output.removeprefix("./") in self.encrypt(fails, "--bound", "9", output=output)
+    def test_an_output_that_is_an_input(self, keys, write, fails):
+        for output in ["in.csv", "./in.csv", "c.pub"]:
+            with named(output):
+                write("in.csv", "x\n1\n")
+                assert output.removeprefix("./") in self.encrypt(
+                    fails, "--bound", "9", output=output
+                )
 
-    @pytest.mark.parametrize(
-        ("content", "reason"),
-        [
+    def test_a_key_file_that_is_none(self, keys, write, fails):
+        for content, reason in [
             (b"", "c.pub: "),
             (b"{}", "c.pub: not a Paillier public key file (kty DAJ, alg PAI-GN1)"),
             (b"[]", "c.pub: not a key file: it is not a JSON object"),
             (b"\xff", "c.pub: cannot be read: "),
             (b"[" * 100_000, "c.pub: "),
             (b'"' + b"x" * 200_000 + b'"', "c.pub: too long for a key file"),
-        ],
-        ids=["empty", "object", "list", "binary", "deep", "long"],
-    )
-    def test_a_key_file_that_is_none(self, keys, write, fails, content, reason):
-        write("in.csv", "x\n1\n")
-        write("c.pub", content)
-        assert self.encrypt(fails, "--bound", "9").startswith(reason)
+        ]:
+            with named(content, reason):
+                write("in.csv", "x\n1\n")
+                write("c.pub", content)
+                assert self.encrypt(fails, "--bound", "9").startswith(reason)
 
     def test_a_short_key(self, keys, write, fails, replay):
         write("in.csv", "x\n1\n")
@@ -463,15 +465,16 @@ class TestAdd:
         for again in ("north.enc", "./north.enc", str(folder / "north.enc"), "link.enc"):
             assert fails("add", "c.pub", "north.enc", "south.enc", again, "-o", "t.enc") == reason
 
-    @pytest.mark.parametrize("copy", [shutil.copy, os.link])
-    def test_a_copy_of_a_file(self, mailed, fails, copy):
-        copy("north.enc", "copy.enc")
-        line = fails("add", "c.pub", "north.enc", "south.enc", "copy.enc", "-o", "t.enc")
-        assert "copy.enc" in line
+    def test_a_copy_of_a_file(self, mailed, fails):
+        for copy in [shutil.copy, os.link]:
+            with named(copy):
+                Path("copy.enc").unlink(missing_ok=True)
+                copy("north.enc", "copy.enc")
+                line = fails("add", "c.pub", "north.enc", "south.enc", "copy.enc", "-o", "t.enc")
+                assert "copy.enc" in line
 
-    @pytest.mark.parametrize(
-        ("text", "options"),
-        [
+    def test_another_shape(self, mailed, write, ok, fails):
+        for text, options in [
             ("ward,los\na,1\nb,2\nc,3\n", COMMON),
             ("ward,cost,los\na,1,1\nb,2,2\nc,3,3\n", COMMON),
             ("ward,los,cost\na,1,1\nb,2,2\n", COMMON),
@@ -483,20 +486,26 @@ class TestAdd:
                 "ward,los,cost\na,1,1\nb,2,2\nc,3,3\n",
                 ("--bound", "100", "--decimals", "3", "--label", "ward"),
             ),
-        ],
-    )
-    def test_another_shape(self, mailed, write, ok, fails, text, options):
-        ok("encrypt", "c.pub", write("other.csv", text), *options, "-o", "other.enc")
-        reason = "its columns, labels, rows or decimals are not those of the first file"
-        assert fails("add", "c.pub", *mailed, "other.enc", "-o", "t.enc") == f"other.enc: {reason}"
-        assert fails("add", "c.pub", "other.enc", *mailed, "-o", "t.enc") == f"north.enc: {reason}"
+        ]:
+            with named(text, options):
+                ok("encrypt", "c.pub", write("other.csv", text), *options, "-o", "other.enc")
+                reason = "its columns, labels, rows or decimals are not those of the first file"
+                assert (
+                    fails("add", "c.pub", *mailed, "other.enc", "-o", "t.enc")
+                    == f"other.enc: {reason}"
+                )
+                assert (
+                    fails("add", "c.pub", "other.enc", *mailed, "-o", "t.enc")
+                    == f"north.enc: {reason}"
+                )
 
-    @pytest.mark.parametrize("options", [("--bound", "2000"), ("--additions", "1023")])
-    def test_another_layout(self, mailed, ok, fails, options):
-        ok("encrypt", "c.pub", "east.csv", *COMMON, *options, "-o", "other.enc")
-        line = fails("add", "c.pub", "north.enc", "other.enc", "-o", "t.enc")
-        assert line.startswith("other.enc: ")
-        assert "has another layout or length than" in line
+    def test_another_layout(self, mailed, ok, fails):
+        for options in [("--bound", "2000"), ("--additions", "1023")]:
+            with named(options):
+                ok("encrypt", "c.pub", "east.csv", *COMMON, *options, "-o", "other.enc")
+                line = fails("add", "c.pub", "north.enc", "other.enc", "-o", "t.enc")
+                assert line.startswith("other.enc: ")
+                assert "has another layout or length than" in line
 
     def test_more_than_was_allowed(self, keys, write, ok, fails):
         write("in.csv", "x\n5\n")
@@ -508,9 +517,8 @@ class TestAdd:
         assert fails("add", "c.pub", *names, "-o", "t.enc") == f"2.enc: {reason}"
         assert fails("add", "c.pub", "two.enc", "2.enc", "-o", "t.enc") == f"2.enc: {reason}"
 
-    @pytest.mark.parametrize(
-        ("change", "reason"),
-        [
+    def test_a_damaged_file(self, mailed, write, fails):
+        for change, reason in [
             (lambda d: b"", "too short for an encrypted table"),
             (lambda d: d[:-1], "1 ciphertexts take 512 bytes, not 511"),
             (lambda d: d[:30], "the header is cut off"),
@@ -523,11 +531,13 @@ class TestAdd:
                 lambda d: d.replace(b'"rows":3', b'"rows":2'),
                 "the header does not fit the encrypted values",
             ),
-        ],
-    )
-    def test_a_damaged_file(self, mailed, write, fails, change, reason):
-        write("bad.enc", change(Path("south.enc").read_bytes()))
-        assert fails("add", "c.pub", "north.enc", "bad.enc", "-o", "t.enc") == f"bad.enc: {reason}"
+        ]:
+            with named(change, reason):
+                write("bad.enc", change(Path("south.enc").read_bytes()))
+                assert (
+                    fails("add", "c.pub", "north.enc", "bad.enc", "-o", "t.enc")
+                    == f"bad.enc: {reason}"
+                )
 
     def test_what_is_not_there(self, mailed, fails, folder):
         line = fails("add", "c.pub", "north.enc", "none.enc", "-o", "t.enc")
@@ -613,9 +623,10 @@ class TestDecrypt:
         line = fails("decrypt", "c.key", "north.enc", "--minimum", "1", "-o", "no/t.csv")
         assert line.startswith("no/t.csv: cannot be written: ")
 
-    @pytest.mark.parametrize("output", ["c.key", "./c.key", "north.enc"])
-    def test_an_output_that_is_an_input(self, mailed, fails, output):
-        fails("decrypt", "c.key", "north.enc", "--minimum", "1", "-o", output)
+    def test_an_output_that_is_an_input(self, mailed, fails):
+        for output in ["c.key", "./c.key", "north.enc"]:
+            with named(output):
+                fails("decrypt", "c.key", "north.enc", "--minimum", "1", "-o", output)
 
     def forged(self, key, values, scale=1, bound=9, additions=4, factor=1):
         vector = encrypt(key.public, values, bound=bound, additions=additions) * factor
@@ -642,11 +653,12 @@ class TestDecrypt:
         line = fails("decrypt", "c.key", "total.enc", "-o", "total.csv")
         assert "beyond" in line
 
-    @pytest.mark.parametrize("scale", [3, 250, 2**40])
-    def test_a_scale_that_is_no_power_of_ten(self, keys, key, fails, scale):
-        self.forged(key, [5], scale=scale)
-        line = fails("decrypt", "c.key", "f.enc", "--minimum", "1", "-o", "t.csv")
-        assert line.startswith("f.enc: ")
+    def test_a_scale_that_is_no_power_of_ten(self, keys, key, fails):
+        for scale in [3, 250, 2**40]:
+            with named(scale):
+                self.forged(key, [5], scale=scale)
+                line = fails("decrypt", "c.key", "f.enc", "--minimum", "1", "-o", "t.csv")
+                assert line.startswith("f.enc: ")
 
     def test_a_scale_of_150_000_digits(self, keys, key, fails):
         self.forged(key, [5], scale=1 << 500_000)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from cases import named
 
 ROWS = "patient,los,ward\n" + "".join(f"p{i},{i % 20},{'ab'[i % 2]}\n" for i in range(400))
 OTHERS = "patient,los,ward\n" + "".join(f"q{i},{i % 30},{'ab'[i % 2]}\n" for i in range(300))
@@ -65,9 +66,8 @@ def test_nothing_is_spent_on_a_question_that_is_refused(run, files, made):
     assert made == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_terms_that_cannot_be(run, files, made):
+    for arguments, words in [
         (["--clip", "los=0:60"], "--clip needs --epsilon"),
         (["--delta", "1e-6"], "--delta needs --epsilon"),
         (["--epsilon", "0", "--delta", "1e-6"], "epsilon must be above 0"),
@@ -76,10 +76,9 @@ def test_nothing_is_spent_on_a_question_that_is_refused(run, files, made):
         (["--epsilon", "1"], "delta"),
         (["--epsilon", "1", "--delta", "1e-6", "--clip", "los"], "column=lowest:highest"),
         (["--epsilon", "1", "--delta", "1e-6", "--ledger", "none.sqlite"], "none.sqlite"),
-    ],
-)
-def test_terms_that_cannot_be(run, files, made, arguments, words):
-    result = run("stats", *files, "--count", *arguments)
-    assert result.exit_code in (1, 2)
-    assert words in result.stderr
-    assert made == []
+    ]:
+        with named(arguments, words):
+            result = run("stats", *files, "--count", *arguments)
+            assert result.exit_code in (1, 2)
+            assert words in result.stderr
+            assert made == []

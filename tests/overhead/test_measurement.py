@@ -1,6 +1,7 @@
 """A row says what was measured; a wrong result says so, and has no time."""
 
 import pytest
+from cases import named
 from fakes import SPREADS, FakeClock, equal, job
 
 from securecomp.errors import WrongResultError
@@ -81,9 +82,8 @@ def test_work_that_breaks(clock):
     assert row["failure"] == "ZeroDivisionError: at home"
 
 
-@pytest.mark.parametrize(
-    ("target", "value", "met"),
-    [
+def test_targets(clock):
+    for target, value, met in [
         (Target("", 300), 250.0, True),
         (Target("", 100), 250.0, False),
         (Target("", 5, floor="copy"), 2.5, True),
@@ -91,13 +91,12 @@ def test_work_that_breaks(clock):
         (Target("", 2, unit="bytes there"), 2.0, True),
         (Target("", 2, unit="bytes back"), 4.0, False),
         (Target("", 0, unit="error"), 0.0, True),
-    ],
-)
-def test_targets(clock, target, value, met):
-    made = job(clock, floors={"copy": clock.work(0.1)})
-    (found,) = measure_case(case(made, targets=(target,)), False, clock)["targets"]
-    assert found["value"] == pytest.approx(value)
-    assert found["met"] is met
+    ]:
+        with named(target, value, met):
+            made = job(clock, floors={"copy": clock.work(0.1)})
+            (found,) = measure_case(case(made, targets=(target,)), False, clock)["targets"]
+            assert found["value"] == pytest.approx(value)
+            assert found["met"] is met
 
 
 def test_a_quick_run_judges_nothing(clock):

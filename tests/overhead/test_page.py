@@ -6,6 +6,7 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
+from cases import named
 from chromium import running
 
 from securecomp.errors import BackendUnavailableError
@@ -77,26 +78,28 @@ def pages(runs) -> dict[str, str]:
 NAMES = ("sharing-masking", "paillier", "computing", "ckks", "all")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_page_is_well_formed_and_needs_nothing_else(pages, name):
-    found = Checked(pages[name])
-    assert found.loads == []
-    assert found.unnamed == []
-    assert len(found.ids) == len(set(found.ids))
-    assert {target[1:] for target in found.targets if "scheme" in target} <= set(found.ids)
-    assert all(header.get("scope") in ("row", "col") for header in found.headers)
-    assert [h for h in found.headings if h.startswith("h1")] == [
-        "h1 What privacy costs, against plaintext"
-    ]
-    assert "default-src 'none'" in pages[name]
-    assert "nan" not in " ".join(found.words).lower().split()
+def test_a_page_is_well_formed_and_needs_nothing_else(pages):
+    for name in NAMES:
+        with named(name):
+            found = Checked(pages[name])
+            assert found.loads == []
+            assert found.unnamed == []
+            assert len(found.ids) == len(set(found.ids))
+            assert {target[1:] for target in found.targets if "scheme" in target} <= set(found.ids)
+            assert all(header.get("scope") in ("row", "col") for header in found.headers)
+            assert [h for h in found.headings if h.startswith("h1")] == [
+                "h1 What privacy costs, against plaintext"
+            ]
+            assert "default-src 'none'" in pages[name]
+            assert "nan" not in " ".join(found.words).lower().split()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_said_stands_beside_what_was_measured(pages, name):
-    text = " ".join("".join(Checked(pages[name]).words).split())
-    assert "MPC is 100 to 1,000 times slower" in text
-    assert "FHE is 10,000 to 1,000,000 times slower" in text
+def test_what_is_said_stands_beside_what_was_measured(pages):
+    for name in NAMES:
+        with named(name):
+            text = " ".join("".join(Checked(pages[name]).words).split())
+            assert "MPC is 100 to 1,000 times slower" in text
+            assert "FHE is 10,000 to 1,000,000 times slower" in text
 
 
 def test_every_case_is_there_with_its_figures(pages, runs):
@@ -217,9 +220,8 @@ def test_roles_and_decoding_are_apart(run):
     assert "Sums by secret sharing" in text
 
 
-@pytest.mark.parametrize(
-    ("facts", "wanted"),
-    [
+def test_the_bytes_on_a_line_are_known_or_between_two_bounds():
+    for facts, wanted in [
         ({"rounds": 2, "messages": 2, "bytes_per_party": 70, "bytes_total": 100}, (100, 100)),
         ({"rounds": 2, "messages": 9, "bytes_per_party": 70, "bytes_total": 100}, (70, 100)),
         ({"rounds": 2, "messages": 9, "bytes_on_line": 81, "bytes_total": 100}, (81, 81)),
@@ -229,17 +231,16 @@ def test_roles_and_decoding_are_apart(run):
             (70, 100),
         ),
         ({}, None),
-    ],
-)
-def test_the_bytes_on_a_line_are_known_or_between_two_bounds(facts, wanted):
-    row = {"secure": {"median": 1.0}, **facts}
-    assert views.loads(row) == wanted
-    if wanted is None:
-        assert views.on_line(row, LINES[0]) is None
-    else:
-        low, high = views.on_line(row, LINES[1])
-        assert low == pytest.approx(1.04 + 8 * wanted[0] / 1e8)
-        assert high == pytest.approx(1.04 + 8 * wanted[1] / 1e8)
+    ]:
+        with named(facts, wanted):
+            row = {"secure": {"median": 1.0}, **facts}
+            assert views.loads(row) == wanted
+            if wanted is None:
+                assert views.on_line(row, LINES[0]) is None
+            else:
+                low, high = views.on_line(row, LINES[1])
+                assert low == pytest.approx(1.04 + 8 * wanted[0] / 1e8)
+                assert high == pytest.approx(1.04 + 8 * wanted[1] / 1e8)
 
 
 def test_a_scheme_of_ones_own_has_a_section(run):

@@ -152,6 +152,12 @@ def growth(features: int, quick: int) -> Iterator[Case]:
 
 def for_developers() -> Iterator[Case]:
     """Yield each side apart on one core and on two, then protected models, degrees and growth."""
+    yield from _sides()
+    yield from _plans()
+    yield from _growth()
+
+
+def _sides() -> Iterator[Case]:
     titles = {
         "encrypt": "client encrypts",
         "predict": "server predicts",
@@ -167,6 +173,9 @@ def for_developers() -> Iterator[Case]:
                 quick=_BATCH,
                 tiny=1,
             )
+
+
+def _plans() -> Iterator[Case]:
     yield Case(
         "ckks/protect",
         "Encrypted inference, model protected, 30 rows",
@@ -194,6 +203,9 @@ def for_developers() -> Iterator[Case]:
             needs=("tenseal",),
             install=_TENSEAL,
         )
+
+
+def _growth() -> Iterator[Case]:
     for rows in (1, 10, 100, 1_000, 10_000, 100_000):
         yield Case(
             f"growth/rows/{rows}",
