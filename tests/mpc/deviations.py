@@ -189,7 +189,7 @@ def said_otherwise(kind, turn, **fields):
         return wire.encode_body(kind(**{**told, **fields}))
 
     return lambda r, x: setattr(
-        r.members[1], "say", lie(r.members[1], turn=turn, kind=kind, change=change)
+        r.members[1], "_sealed", lie(r.members[1], turn=turn, kind=kind, change=change)
     )
 
 
