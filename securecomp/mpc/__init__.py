@@ -1,7 +1,8 @@
 """Computing on shares: parties compare, multiply, sort and divide what none of them sees."""
 
 from securecomp.mpc.computation import Computation
-from securecomp.mpc.functions import clamp, divide, reciprocal, sigmoid, sqrt
+from securecomp.mpc.division import divide, reciprocal
+from securecomp.mpc.functions import clamp, sigmoid, sqrt
 from securecomp.mpc.selection import (
     argmax,
     concatenate,

@@ -60,9 +60,6 @@ class Opening(wire.Message, frozen=True):
     heard: bytes
 
 
-_CHECK = (State.SEED_COMMITTED, State.SEED_OPENED, State.SIGMA_COMMITTED, State.SIGMA_OPENED)
-
-
 class MacParty(Party):
     """A computing party with a share of the key. It remembers what was opened, and checks it.
 
@@ -75,7 +72,8 @@ class MacParty(Party):
     """
 
     TRANSITIONS: ClassVar = {
-        **{(state, event): state for state in (State.READY, *_CHECK) for event in ("say", "hear")},
+        (State.READY, "say"): State.READY,
+        (State.READY, "hear"): State.READY,
         (State.READY, "remember"): State.READY,
         (State.READY, "report"): State.READY,
         (State.READY, "commit_seed"): State.SEED_COMMITTED,
@@ -167,7 +165,7 @@ class MacParty(Party):
         self.state = self._next("report")
         if self.fresh:
             raise LocalProtocolError(f"{self.name}: what was opened is not checked yet")
-        return self.say([client], step, vector_body(values, field.BITS), ShareMessage.KIND)[0]
+        return self._sealed([client], step, vector_body(values, field.BITS), ShareMessage.KIND)[0]
 
     # The check: five calls, one message to each other party in each of the first four
 
@@ -288,7 +286,7 @@ class MacParty(Party):
     def _tell_others(self, message: wire.Message, following: State) -> dict[str, bytes]:
         """Return a message of this step, sealed for each other party."""
         body = wire.encode_body(message)
-        sealed = self.say(self._others, self._step, body, message.KIND)
+        sealed = self._sealed(self._others, self._step, body, message.KIND)
         self.state = following
         return dict(zip(self._others, sealed, strict=True))
 
@@ -304,7 +302,7 @@ class MacParty(Party):
             )
         heard = {}
         for name in self._others:
-            heard[name], payload = self.hear(received[name], name, self._step, kind)
+            heard[name], payload = self._opened_message(received[name], name, self._step, kind)
             if len(payload):
                 raise RemoteProtocolError(name, "its message has something behind it")
         self._step += 1

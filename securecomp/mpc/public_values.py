@@ -1,5 +1,8 @@
 """Public numbers beside shared ones: exact integers over a scale, and back to numbers."""
 
+import math
+from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +16,7 @@ from securecomp.errors import ParameterError, RangeError
 
 _MOST_DIGITS = 24
 _EXACT = 1 << 53
+_EXPONENT = 400  # of every float, and far beyond the field
 _EXPECTED = "expected a shared array, or finite numbers"
 
 
@@ -27,10 +31,18 @@ class Public:
 
     @classmethod
     def of(cls, numbers: Any, scale: int) -> "Public":
-        """Take numbers exactly: on the grid of `scale` if they are on it, else on a binary one.
+        """Take numbers exactly.
+
+        They are put on the grid of `scale` if all are on it, where a float is on a grid point if no
+        other float is nearer to it: 10.05 is on the grid of two decimals. Otherwise their own
+        binary grid is taken, or the grid of the decimals that floats are printed as.
+
+        Args:
+            numbers: Of Python's or numpy's types, also fractions and decimals; any shape.
+            scale: Of what they meet.
 
         Raises:
-            ParameterError: Not finite numbers, or of more than 24 binary digits.
+            ParameterError: Not finite numbers, or of a grid finer than 2^-24.
         """
         if isinstance(numbers, cls):
             return numbers
@@ -39,13 +51,19 @@ class Public:
             return cls(array.astype(object if array.dtype.kind == "u" else np.int64), 1)
         if array.dtype.kind not in "fO":
             raise ParameterError(_EXPECTED)
-        exact = [_exact(v) for v in array.flat]
-        on_grid = all((f * scale).denominator == 1 for f in exact)
-        grid = scale if on_grid else max((f.denominator for f in exact), default=1)
-        if not on_grid and grid > 1 << _MOST_DIGITS:
+        values = list(array.flat)
+        exact = [_exact(v) for v in values]
+        on_grid = [_at(v, f, scale) for v, f in zip(values, exact, strict=True)]
+        if None not in on_grid:
+            return cls(np.array(on_grid, object).reshape(array.shape), scale)
+        grid = _grid(exact)
+        if grid is None:
+            exact = [_as_printed(v) for v in values]
+            grid = _grid(exact)
+        if grid is None:
             raise ParameterError(
-                f"a public number has more than {_MOST_DIGITS} binary digits; round it to a "
-                "multiple of a power of 2, or to the grid of what it meets"
+                f"a public number has more than {_MOST_DIGITS} binary digits and 7 decimals; round "
+                "it to a multiple of a power of 2, or to the grid of what it meets"
             )
         integers = np.array([int(f * grid) for f in exact], object).reshape(array.shape)
         return cls(integers, grid)
@@ -80,8 +98,42 @@ def _exact(number: object) -> Fraction:
     if isinstance(number, int | np.integer | np.bool_) and not isinstance(number, np.timedelta64):
         return Fraction(int(number))
     if isinstance(number, float | np.floating) and np.isfinite(number):
-        return Fraction(*number.as_integer_ratio())
+        numerator, denominator = number.as_integer_ratio()
+        return Fraction(int(numerator), int(denominator))
+    if isinstance(number, Fraction):
+        return number
+    # Written out, an exponent of millions would fill the memory.
+    if isinstance(number, Decimal) and number.is_finite() and abs(number.adjusted()) <= _EXPONENT:
+        return Fraction(number)
     raise ParameterError(_EXPECTED)
+
+
+def _grid(numbers: Sequence[Fraction]) -> int | None:
+    """Return the coarsest scale over which all numbers are integers; None if it is too fine."""
+    grid = 1
+    for number in numbers:
+        grid = math.lcm(grid, number.denominator)
+        if grid > 1 << _MOST_DIGITS:
+            return None
+    return grid
+
+
+def _at(number: object, exact: Fraction, scale: int) -> int | None:
+    """Return the integer that a number is over a scale; None if it is not on that grid."""
+    found = exact * scale
+    if found.denominator == 1:
+        return int(found)
+    nearest = round(found)
+    if isinstance(number, float | np.floating) and type(number)(nearest / scale) == number:
+        return nearest
+    return None
+
+
+def _as_printed(number: object) -> Fraction:
+    """Return the decimal that a float is printed as; another number as it is."""
+    if isinstance(number, np.floating):
+        return Fraction(np.format_float_scientific(number, unique=True))
+    return Fraction(repr(number)) if isinstance(number, float) else _exact(number)
 
 
 def check_bound(bound: int, what: str) -> int:

@@ -130,6 +130,11 @@ class Speaker(Role):
     def say(self, recipients: Sequence[str], step: int, body: wire.Bytes, kind: int) -> list[bytes]:
         """Return a body sealed for each recipient."""
         self.state = self._next("say")
+        return self._sealed(recipients, step, body, kind)
+
+    def _sealed(
+        self, recipients: Sequence[str], step: int, body: wire.Bytes, kind: int
+    ) -> list[bytes]:
         c = self._computing
         sealed = []
         for name in recipients:
@@ -147,6 +152,11 @@ class Speaker(Role):
             RemoteProtocolError: Of another step or sender, malformed, or heard before.
         """
         self.state = self._next("hear")
+        return self._opened_message(data, sender, step, kind)
+
+    def _opened_message(
+        self, data: wire.Buffer, sender: str, step: int, kind: type[wire.M]
+    ) -> tuple[wire.M, memoryview]:
         c = self._computing
         c.round = step
         header, body = identity_.open_sealed(self._identity, c, c.agreement, data, self.name)

@@ -3,18 +3,18 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError
-from securecomp.mpc.shared_array import Operand, SharedArray
+from securecomp.mpc.arithmetic_array import A, ArithmeticArray, Operand
 
 Places = npt.NDArray[np.intp]
 
 
-def where(condition: SharedArray, x: Operand, y: Operand) -> SharedArray:
+def where(condition: A, x: Operand, y: Operand) -> A:
     """Return x where the condition is 1 and y where it is 0: one round.
 
     Args:
@@ -25,22 +25,22 @@ def where(condition: SharedArray, x: Operand, y: Operand) -> SharedArray:
     Raises:
         ParameterError: The condition is not of zeros and ones, or nothing to choose is shared.
     """
-    if not isinstance(condition, SharedArray) or (condition.scale, condition.bound) != (1, 1):
+    if not isinstance(condition, ArithmeticArray) or (condition.scale, condition.bound) != (1, 1):
         raise ParameterError("where: the condition is what a comparison returns, ones and zeros")
-    if isinstance(x, SharedArray):
-        return _chosen(condition, x, y)
-    if not isinstance(y, SharedArray):
+    if isinstance(x, ArithmeticArray):
+        return _chosen(condition, cast("A", x), y)
+    if not isinstance(y, ArithmeticArray):
         raise ParameterError("where: share one of the values; both are public here")
-    return _chosen((1 - condition).within(1), y, x)
+    return _chosen((1 - condition).within(1), cast("A", y), x)
 
 
-def _chosen(condition: SharedArray, x: SharedArray, y: Operand) -> SharedArray:
-    x, other = x._together(y)
+def _chosen(condition: A, x: A, y: Operand) -> A:
+    x, other = x.together(y)
     # One of the two, though the terms of this sum are larger.
     return (condition * (x - other)).plus(other, max(x.bound, other.bound))
 
 
-def concatenate(parts: list[SharedArray]) -> SharedArray:
+def concatenate(parts: list[A]) -> A:
     """Return vectors of one scale, one after the other."""
     if not parts or any(p.scale != parts[0].scale or p.ndim != 1 for p in parts):
         raise ParameterError("concatenate takes vectors of one scale")
@@ -51,17 +51,17 @@ def concatenate(parts: list[SharedArray]) -> SharedArray:
     return first.like(value, (sum(p.size for p in parts),), bound=max(p.bound for p in parts))
 
 
-def maximum(x: SharedArray) -> SharedArray:
+def maximum(x: A) -> A:
     """Return the largest element, of any shape; the rounds grow with the logarithm of the size."""
     return _tournament(x, lambda a, b: a < b)
 
 
-def minimum(x: SharedArray) -> SharedArray:
+def minimum(x: A) -> A:
     """Return the smallest element."""
     return _tournament(x, lambda a, b: a > b)
 
 
-def argmax(x: SharedArray) -> SharedArray:
+def argmax(x: A) -> A:
     """Return the index of a vector's largest element, of the first if there are several."""
     if x.ndim != 1 or not x.size:
         raise ParameterError("argmax takes a vector with at least one element")
@@ -78,9 +78,7 @@ def argmax(x: SharedArray) -> SharedArray:
     return places.reshape(())
 
 
-def _tournament(
-    x: SharedArray, worse: Callable[[SharedArray, SharedArray], SharedArray]
-) -> SharedArray:
+def _tournament(x: A, worse: Callable[[A, A], A]) -> A:
     if not x.size:
         raise ParameterError("an empty array has no extreme")
     x = x.reshape(-1)
@@ -91,7 +89,7 @@ def _tournament(
     return x.reshape(())
 
 
-def sort(x: SharedArray) -> SharedArray:
+def sort(x: A) -> A:
     """Return a vector's elements in ascending order, by Batcher's odd-even merge sort.
 
     Source: K. E. Batcher, Sorting networks and their applications, AFIPS 1968.
@@ -111,7 +109,7 @@ def sort(x: SharedArray) -> SharedArray:
     return x
 
 
-def quantile(x: SharedArray, q: float) -> SharedArray:
+def quantile(x: A, q: float) -> A:
     """Return the element of rank ceil(q n): the lower inverse of the distribution function.
 
     A float q stands for the decimal that it is printed as: a tenth of 10 elements is one.
@@ -122,7 +120,7 @@ def quantile(x: SharedArray, q: float) -> SharedArray:
     return sort(x.reshape(-1))[rank - 1]
 
 
-def median(x: SharedArray) -> SharedArray:
+def median(x: A) -> A:
     """Return the median: of an even number of elements the mean of the middle two, exactly."""
     if not x.size:
         raise ParameterError("an empty array has no median")

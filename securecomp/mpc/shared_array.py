@@ -1,27 +1,18 @@
-"""Arrays that nobody has: numpy's manners on shares.
+"""Arrays in shares, used as numpy's arrays are."""
 
-Values are integers over a public scale. Scale and the largest possible absolute integer (`bound`)
-go along with every array, so that sums and products are exact, and what could pass (p-1)/2 is
-refused before anything is sent: `truncate`, or smaller bounds, make room.
-"""
-
-import math
-from collections.abc import Callable, Sequence
-from typing import Any, Union
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from securecomp.core import field
-from securecomp.errors import ParameterError, RangeError
-from securecomp.mpc.engine import Engine, Value
-from securecomp.mpc.public_values import Public, check_bound, in_units
+from securecomp.errors import ParameterError
+from securecomp.mpc import division, numpy_functions
+from securecomp.mpc.arithmetic_array import ArithmeticArray, Operand
 
-Operand = Union["SharedArray", Public, npt.ArrayLike]
-_CUT_LIMIT = 1 << 59
+_MOST_POWER = 64
 
 
-class SharedArray:
+class SharedArray(ArithmeticArray):
     """An array that the parties hold in shares. Operators compute; `reveal` opens.
 
     Attributes:
@@ -30,282 +21,61 @@ class SharedArray:
         bound: Largest absolute integer that an element can be, public.
     """
 
-    __array_ufunc__ = None  # numpy arrays leave arithmetic to this class
-    __hash__ = None  # type: ignore[assignment]
+    def __truediv__(self, other: Operand) -> Self:
+        """Divide: exactly by public numbers, on the grid of `division.divide` by shared ones."""
+        return division.divide(self, other)
 
-    def __init__(
-        self, engine: Engine, value: Value, shape: tuple[int, ...], scale: int, bound: int
-    ) -> None:
-        self.engine = engine
-        self.value = value
-        self.shape = shape
-        self.scale = scale
-        self.bound = bound
+    def __rtruediv__(self, other: Operand) -> Self:
+        return division.divide(self._public(other), self)
 
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
+    def __floordiv__(self, other: Operand) -> Self:
+        return division.floor_divide(self, other)
 
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
+    def __rfloordiv__(self, other: Operand) -> Self:
+        return division.floor_divide(self._public(other), self)
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("a shared number has no length")
-        return self.shape[0]
+    def __mod__(self, other: Operand) -> Self:
+        return division.remainder(self, other)
 
-    def __bool__(self) -> bool:
-        raise TypeError("a shared value has no truth; use where(), or reveal() it")
+    def __rmod__(self, other: Operand) -> Self:
+        return division.remainder(self._public(other), self)
 
-    def __repr__(self) -> str:
-        return f"SharedArray(shape={self.shape}, scale={self.scale}, bound={self.bound})"
+    def __pow__(self, exponent: int) -> Self:
+        """Raise to a public power of at least 1."""
+        if isinstance(exponent, bool) or not isinstance(exponent, int | np.integer):
+            raise ParameterError("a power of a shared array is a public integer")
+        if not 1 <= exponent <= _MOST_POWER:
+            raise ParameterError(f"a power is from 1 to {_MOST_POWER}, not {exponent}")
+        found, square, rest = None, self, int(exponent)
+        while True:
+            if rest & 1:
+                found = square if found is None else found * square
+            rest >>= 1
+            if not rest:
+                return found  # type: ignore[return-value]
+            square = square.square()
 
-    def like(
-        self,
-        value: Value,
-        shape: tuple[int, ...],
-        scale: int | None = None,
-        bound: int | None = None,
-    ) -> "SharedArray":
-        """Return an array of the same parties; scale and bound are this one's if not given."""
-        return SharedArray(
-            self.engine,
-            value,
-            shape,
-            self.scale if scale is None else scale,
-            self.bound if bound is None else bound,
-        )
+    def __abs__(self) -> Self:
+        """Return the absolute values: a comparison and a product."""
+        return self.times((1 - 2 * (self < 0)).within(1), self.bound)
 
-    def within(self, bound: int) -> "SharedArray":
-        """Return the array with a smaller bound, which the caller knows to hold."""
-        return self.like(self.value, self.shape, bound=min(bound, self.bound))
+    def __iter__(self) -> Iterator[Self]:
+        return (self[index] for index in range(len(self)))
 
-    # What needs no messages
+    def _public(self, numbers: Operand) -> Self:
+        """Return public numbers as an array of these parties."""
+        zero = self.reshape(-1)[:0].sum()
+        return zero.like(zero.value, (), 1, 0) + numbers
 
-    def _move(self, change: Callable[[npt.NDArray[Any]], Any]) -> "SharedArray":
-        """Move elements around, as the change does to an array of this shape."""
-        shape = np.shape(change(np.empty(self.shape, np.bool_)))
-        value = self.engine.move(self.value, lambda a: np.asarray(change(a.reshape(self.shape))))
-        return self.like(value, shape)
+    # numpy's own functions
 
-    def __getitem__(self, index: Any) -> "SharedArray":
-        return self._move(lambda a: a[index])
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise ParameterError("a shared array has no numbers to give away; reveal() it first")
 
-    def reshape(self, *shape: Any) -> "SharedArray":
-        """Return the elements in another shape."""
-        return self._move(lambda a: a.reshape(*shape))
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return numpy_functions.universal(ufunc, method, inputs, options)
 
-    @property
-    def T(self) -> "SharedArray":  # noqa: N802
-        """The transpose."""
-        return self._move(lambda a: a.T)
-
-    def broadcast(self, shape: tuple[int, ...]) -> "SharedArray":
-        """Return the array repeated to a larger shape, as numpy's `broadcast_to`."""
-        return self if shape == self.shape else self._move(lambda a: np.broadcast_to(a, shape))
-
-    def __neg__(self) -> "SharedArray":
-        return self._times(-1, 1)
-
-    def _times(self, factor: int, finer: int) -> "SharedArray":
-        """Return the array times a public integer, over a scale that is `finer` times as fine."""
-        bound = check_bound(self.bound * abs(factor), "a multiple")
-        value = self.engine.scale(self.value, field.public(factor))
-        return self.like(value, self.shape, self.scale * finer, bound)
-
-    def finer(self, scale: int) -> "SharedArray":
-        """Return the same numbers over a multiple of their scale."""
-        factor = scale // self.scale
-        return self if factor == 1 else self._times(factor, factor)
-
-    def _operand(self, other: Operand, scale: int) -> "SharedArray | Public":
-        """Return what a public operand is over a scale; refuse another computation's array."""
-        if not isinstance(other, SharedArray):
-            return Public.of(other, scale)
-        if other.engine is not self.engine:
-            raise ParameterError("the two arrays are of different computations; share both in one")
-        return other
-
-    def _together(self, other: Operand) -> tuple["SharedArray", "SharedArray | Public"]:
-        """Bring two operands to one shape and one scale."""
-        y = self._operand(other, self.scale)
-        shape = _broadcast(self.shape, y.shape)
-        scale = math.lcm(self.scale, y.scale)
-        if isinstance(y, SharedArray) and scale not in (self.scale, y.scale):
-            raise ParameterError(
-                f"the scales {self.scale} and {y.scale} have no common grid that is one of them; "
-                "share both with decimals, or both with bits"
-            )
-        return self.broadcast(shape).finer(scale), y.broadcast(shape).finer(scale)
-
-    def __add__(self, other: Operand) -> "SharedArray":
-        return self.plus(other)
-
-    def plus(self, other: Operand, bound: int | None = None) -> "SharedArray":
-        """Return the sum, within a bound if the caller knows one that holds for it."""
-        x, y = self._together(other)
-        if bound is None:
-            bound = check_bound(x.bound + y.bound, "a sum")
-        if isinstance(y, SharedArray):
-            value = self.engine.add(x.value, y.value)
-        else:
-            value = self.engine.add_public(x.value, y.residues)
-        return x.like(value, x.shape, bound=bound)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Operand) -> "SharedArray":
-        if isinstance(other, SharedArray):
-            return self + -other
-        return self + Public.of(other, self.scale).negative()
-
-    def __rsub__(self, other: Operand) -> "SharedArray":
-        return -self + other
-
-    def sum(self, axis: int | None = None) -> "SharedArray":
-        """Return the sum of all elements, or along an axis."""
-        if axis is None:
-            return self.reshape(-1).sum(0)
-        axis = range(self.ndim)[axis]
-        count = self.shape[axis]
-        bound = check_bound(self.bound * max(count, 1), "a sum")
-        first = self._move(lambda a: np.moveaxis(a, axis, 0))
-        value = self.engine.total(first.value, count, math.prod(first.shape[1:]))
-        return self.like(value, first.shape[1:], bound=bound)
-
-    def mean(self) -> "SharedArray":
-        """Return the mean of all elements, exactly: the sum over a scale `size` times as fine."""
-        if not self.size:
-            raise ParameterError("an empty array has no mean")
-        total = self.sum()
-        return total.like(total.value, (), total.scale * self.size)
-
-    # Products: one round, none with public numbers
-
-    def __mul__(self, other: Operand) -> "SharedArray":
-        y = self._operand(other, 1)
-        shape = _broadcast(self.shape, y.shape)
-        bound = check_bound(self.bound * y.bound, "a product")
-        x, y = self.broadcast(shape), y.broadcast(shape)
-        if isinstance(y, SharedArray):
-            value = self.engine.multiply(x.value, y.value)
-        else:
-            value = self.engine.scale(x.value, y.residues)
-        return x.like(value, shape, x.scale * y.scale, bound)
-
-    __rmul__ = __mul__
-
-    def square(self) -> "SharedArray":
-        """Return the squares, at half the cost of a product."""
-        bound = check_bound(self.bound**2, "a square")
-        return self.like(self.engine.square(self.value), self.shape, self.scale**2, bound)
-
-    def __matmul__(self, other: Operand) -> "SharedArray":
-        y = self._operand(other, 1)
-        if self.ndim == 1:
-            return (self.reshape(1, -1) @ y)._move(lambda a: a.reshape(a.shape[1:]))
-        if len(y.shape) == 1:
-            column = Public(y.integers[:, None], y.scale) if isinstance(y, Public) else y[:, None]
-            return (self @ column)._move(lambda a: a.reshape(a.shape[:-1]))
-        m, k, n = _matrix_shape(self.shape, y.shape)
-        bound = check_bound(self.bound * y.bound * max(k, 1), "a matrix product")
-        if isinstance(y, SharedArray):
-            value = self.engine.matmul(self.value, y.value, (m, k, n))
-        else:
-            table = y.residues.reshape(k, n)
-            value = self.engine.matmul_public(self.value, (m, k), table, left=False)
-        return self.like(value, (m, n), self.scale * y.scale, bound)
-
-    def __rmatmul__(self, other: npt.ArrayLike) -> "SharedArray":
-        y = Public.of(other, 1)
-        if len(y.shape) == 1:
-            row = Public(y.integers[None], y.scale)
-            return self._rmatmul(row)._move(lambda a: a.reshape(a.shape[1:]))
-        return self._rmatmul(y)
-
-    def _rmatmul(self, y: Public) -> "SharedArray":
-        if self.ndim == 1:
-            return self[:, None]._rmatmul(y)._move(lambda a: a.reshape(a.shape[:-1]))
-        m, k, n = _matrix_shape(y.shape, self.shape)
-        bound = check_bound(self.bound * y.bound * max(k, 1), "a matrix product")
-        table = y.residues.reshape(m, k)
-        value = self.engine.matmul_public(self.value, (k, n), table, left=True)
-        return self.like(value, (m, n), self.scale * y.scale, bound)
-
-    def dot(self, other: Operand) -> "SharedArray":
-        """Return the inner product or the matrix product."""
-        return self @ other
-
-    # Comparisons: seven rounds; 1 for true, 0 for false
-
-    def __lt__(self, other: Operand) -> "SharedArray":
-        d = self - other
-        return d.like(self.engine.negative(d.value), d.shape, 1, 1)
-
-    def __gt__(self, other: Operand) -> "SharedArray":
-        d = other - self
-        return d.like(self.engine.negative(d.value), d.shape, 1, 1)
-
-    def __ge__(self, other: Operand) -> "SharedArray":
-        return (1 - (self < other)).within(1)
-
-    def __le__(self, other: Operand) -> "SharedArray":
-        return (1 - (self > other)).within(1)
-
-    def __eq__(self, other: Operand) -> "SharedArray":  # type: ignore[override]
-        d = self - other
-        return d.like(self.engine.zero(d.value), d.shape, 1, 1)
-
-    def __ne__(self, other: Operand) -> "SharedArray":  # type: ignore[override]
-        return (1 - (self == other)).within(1)
-
-    def truncate(self, bits: int) -> "SharedArray":
-        """Return floor(x) on a grid that is 2^bits coarser: exact, never off by one.
-
-        Raises:
-            ParameterError: The scale is not a multiple of 2^bits.
-            RangeError: Values beyond 2^59 units.
-        """
-        if bits not in range(1, 59) or self.scale % (1 << bits):
-            raise ParameterError(
-                f"a scale of {self.scale} has no {bits} binary digits to drop; share with bits="
-            )
-        if self.bound >= _CUT_LIMIT:
-            raise RangeError("values beyond 2^59 units cannot be truncated; share fewer digits")
-        value = self.engine.shifted(self.value, bits)
-        return self.like(value, self.shape, self.scale >> bits, (self.bound >> bits) + 1)
-
-    def reveal(self, to: Sequence[str] | str | None = None) -> npt.NDArray[Any]:
-        """Open the values to some parties or clients, by default to all parties.
-
-        Returns:
-            int64 if the scale is 1, else the nearest float64.
-
-        Raises:
-            ParameterError: Not a party.
-            RangeError: A value beyond its bound: a party did not keep to the protocol.
-        """
-        everyone = self.engine.names
-        names = [to] if isinstance(to, str) else list(dict.fromkeys(everyone if to is None else to))
-        known = (*everyone, *self.engine.clients)
-        if not names or any(name not in known for name in names):
-            raise ParameterError(f"reveal to parties or clients: {', '.join(known)}")
-        opened = self.engine.reveal(self.value, names)
-        integers = field.decode(opened, bound=self.bound, what="a revealed value")
-        return in_units(integers, self.scale).reshape(self.shape)
-
-
-def _broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(x, y)
-    except ValueError:
-        raise ParameterError(f"shapes {x} and {y} do not go together") from None
-
-
-def _matrix_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, int, int]:
-    if len(x) != 2 or len(y) != 2 or x[1] != y[0]:
-        raise ParameterError(f"matmul: shapes {x} and {y} do not match")
-    return x[0], x[1], y[1]
+    def __array_function__(
+        self, function: Callable[..., Any], _: Any, args: Any, options: Any
+    ) -> Any:
+        return numpy_functions.array_function(function, args, options)

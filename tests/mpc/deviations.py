@@ -88,8 +88,8 @@ def lie_to_all(r, cheater, turn=0, errors=(1,)):
 
 
 def lie(party, turn=0, to=None, kind=ShareMessage, change=bumped):
-    """A `say` whose message number `turn` of a kind is another, to all or to some."""
-    say, said = party.say, []
+    """A `_sealed` whose message number `turn` of a kind is another, to all or to some."""
+    say, said = party._sealed, []
 
     def lying(recipients, step, body, of):
         sealed = say(recipients, step, body, of)
@@ -169,15 +169,15 @@ MACS = [
 
 
 def two_stories(r, x):
-    r.members[1].say = lie(r.members[1], to=["ada"])
+    r.members[1]._sealed = lie(r.members[1], to=["ada"])
 
 
 def another_story_than_its_own(r, x):
-    r.members[1].say = lie(r.members[1])
+    r.members[1]._sealed = lie(r.members[1])
 
 
 def two_stories_of_the_output(r, x):
-    r.members[1].say = lie(r.members[1], turn=1, to=["cyd"])
+    r.members[1]._sealed = lie(r.members[1], turn=1, to=["cyd"])
 
 
 def said_otherwise(kind, turn, **fields):
@@ -189,7 +189,7 @@ def said_otherwise(kind, turn, **fields):
         return wire.encode_body(kind(**{**told, **fields}))
 
     return lambda r, x: setattr(
-        r.members[1], "say", lie(r.members[1], turn=turn, kind=kind, change=change)
+        r.members[1], "_sealed", lie(r.members[1], turn=turn, kind=kind, change=change)
     )
 
 
@@ -197,7 +197,7 @@ def one_commitment_to_ada(r, x):
     def change(body):
         return wire.encode_body(Commitment(bytes(32)))
 
-    r.members[1].say = lie(r.members[1], kind=Commitment, to=["ada"], change=change)
+    r.members[1]._sealed = lie(r.members[1], kind=Commitment, to=["ada"], change=change)
 
 
 def replayed(r, x):
@@ -208,19 +208,19 @@ def too_long(r, x):
     def change(body):
         return vector_body(np.zeros(5, np.uint64), field.BITS)
 
-    r.members[1].say = lie(r.members[1], change=change)
+    r.members[1]._sealed = lie(r.members[1], change=change)
 
 
 def something_behind(r, x):
     def change(body):
         return np.concatenate([body, np.zeros(8, np.uint8)])
 
-    r.members[1].say = lie(r.members[1], kind=Commitment, change=change)
+    r.members[1]._sealed = lie(r.members[1], kind=Commitment, change=change)
 
 
 def nonsense(r, x):
-    say = r.members[1].say
-    r.members[1].say = lambda to, step, body, kind: say(to, step, body[:3], kind)
+    say = r.members[1]._sealed
+    r.members[1]._sealed = lambda to, step, body, kind: say(to, step, body[:3], kind)
 
 
 another_sigma_of_the_output = said_otherwise(Opening, 3, secret=bytes(8))

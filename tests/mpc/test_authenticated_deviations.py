@@ -136,7 +136,7 @@ def test_a_message_that_is_changed_on_the_way(run):
 
 def test_an_owner_tells_two_stories(run):
     r = run(3)
-    r.members[0].say = lie(r.members[0], to=["cyd"])
+    r.members[0]._sealed = lie(r.members[0], to=["cyd"])
     x = r.share("ada", [1, 2])
     with pytest.raises(ProtocolError, match="did not hear the same"):
         x.reveal()
@@ -147,7 +147,7 @@ def test_an_owner_tells_two_stories(run):
 def test_an_owner_says_a_vector_of_another_length(run):
     r = run(3)
     change = functools.partial(vector_body, np.zeros(3, np.uint64))
-    r.members[0].say = lie(r.members[0], change=lambda body: change(field.BITS))
+    r.members[0]._sealed = lie(r.members[0], change=lambda body: change(field.BITS))
     with pytest.raises(RemoteProtocolError, match=r"^ada: the vector has 3 elements"):
         r.share("ada", [1, 2])
     check_aborted(r)

@@ -130,7 +130,7 @@ def test_changed_messages_of_and_to_clients_are_refused(facts, position):
 def test_a_client_that_tells_parties_different_things_is_found_out():
     run, _ = started({"integrity": "mac"}, "two tongues")
     client = run.engine.run.clients["north"]
-    say = client.say
+    say = client._sealed
 
     def lie(recipients, step, body, kind):
         if kind != ShareMessage.KIND or len(recipients) < 2:
@@ -138,7 +138,7 @@ def test_a_client_that_tells_parties_different_things_is_found_out():
         other = vector_body(field.encode(np.array([1, 2, 4])), field.BITS)
         return say(recipients[:1], step, body, kind) + say(recipients[1:], step, other, kind)
 
-    client.say = lie
+    client._sealed = lie
     x = run.share("north", [1, 2, 3], bound=9)
     with pytest.raises(ProtocolError, match="did not hear the same"):
         x.reveal(to="south")
@@ -152,14 +152,14 @@ def test_a_party_that_tells_a_client_another_result_is_found_out():
     run, _ = started({"integrity": "mac"}, "false result")
     x = run.share("north", [1, 2, 3], bound=9)
     liar = run.engine.run.members[1]
-    say = liar.say
+    say = liar._sealed
 
     def lie(recipients, step, body, kind):
         if recipients == ["south"]:
             body = vector_body(field.encode(np.array([0, 0, 1])), field.BITS)
         return say(recipients, step, body, kind)
 
-    liar.say = lie
+    liar._sealed = lie
     with pytest.raises(ProtocolError, match="south: the parties do not say the same result"):
         x.reveal(to="south")
 
@@ -167,14 +167,14 @@ def test_a_party_that_tells_a_client_another_result_is_found_out():
 def test_a_seed_of_another_length_is_refused():
     run, _ = started({})
     client = run.engine.run.clients["north"]
-    say = client.say
+    say = client._sealed
 
     def short(recipients, step, body, kind):
         if kind == Seed.KIND:
             body = wire.encode_body(Seed(bytes(31)))
         return say(recipients, step, body, kind)
 
-    client.say = short
+    client._sealed = short
     with pytest.raises(ProtocolError, match="north: its seed has not 32 bytes"):
         run.share("north", [1], bound=1)
 

@@ -141,13 +141,15 @@ def test_steps_have_one_order(check):
                 getattr(c["ada"], event)(argument)
 
 
-def test_nothing_is_opened_or_reported_in_the_middle(check):
+def test_nothing_is_said_heard_or_opened_in_the_middle(check):
     for step in STEPS:
         c = check()
         c.go(step)
         for event, call in (
             ("remember", lambda c=c: c["ada"].remember(np.zeros(1, np.uint64), None)),
             ("report", lambda c=c: c["ada"].report("ben", STEP, np.zeros(1, np.uint64))),
+            ("say", lambda c=c: c["ada"].say(["ben"], STEP, b"", 5)),
+            ("hear", lambda c=c: c["ada"].hear(b"", "ben", STEP, Commitment)),
         ):
             with pytest.raises(LocalProtocolError, match=rf"{event}\(\) is not allowed"):
                 call()

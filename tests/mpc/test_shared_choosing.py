@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpc.computers import computation, exact, fractions, same, sent
 
 from securecomp.errors import ParameterError
-from securecomp.mpc import selection
+from securecomp.mpc import SharedArray, selection
 from securecomp.mpc.selection import (
     argmax,
     concatenate,
@@ -21,7 +21,6 @@ from securecomp.mpc.selection import (
     sort,
     where,
 )
-from securecomp.mpc.shared_array import SharedArray
 
 
 @pytest.fixture(scope="module", params=[2, 3])

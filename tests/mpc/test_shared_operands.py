@@ -191,10 +191,12 @@ REFUSED = {
     "a set": {1, 2},
     "a dict": {},
     "nested": [[1], [1, 2], [3]],
-    "decimal": Decimal(1),
+    "endless decimal": Decimal("Infinity"),
+    "vast decimal": Decimal("1e999999"),
     "structure": np.zeros(3, [("a", int)]),
     "masked": np.ma.array([1, 2, 3], mask=[0, 1, 0]),
-    "many digits": 0.1,
+    "many digits": 0.123456789,
+    "a seventh beside others": [Fraction(1, 7), Fraction(1, 2**24), 1],
     "tiny": 2.0**-25,
     "object and text": np.array([1, "a", 2], object),
 }
@@ -218,10 +220,30 @@ def test_what_is_no_number_is_refused_before_anything_is_sent(run, public):
     assert sent(run) == before
 
 
+def test_a_float_of_many_binary_digits_stands_for_the_decimal_it_is_printed_as(run):
+    f = Fraction
+    cents = run.share("north", [10.05, -3.1, 20], bound=20, decimals=2)
+    same(cents - 10.05, [0, f(-1315, 100), f(995, 100)])
+    same(10.055 + cents, [f(20105, 1000), f(6955, 1000), f(30055, 1000)])
+    same(cents * 0.1, [f(1005, 1000), f(-31, 100), 2])
+    same(cents == 10.05, [1, 0, 0])
+    same(cents >= [10.05, -3.09, 19.99], [1, 0, 1])
+    same(cents + np.float32(10.05), [f(2010, 100), f(695, 100), f(3005, 100)])
+    same(cents + Decimal("0.125"), [f(10175, 1000), f(-2975, 1000), f(20125, 1000)])
+    same(cents * f(1, 3), [f(335, 100), f(-31, 30), f(20, 3)])
+    whole = run.share("north", [3, 4], bound=4)
+    same(whole * [0.5, 0.05], [f(3, 2), f(1, 5)])
+    same(whole.mean() - 0.1, f(34, 10))
+    eighths = run.share("north", [0.125, 1], bound=1, bits=3)
+    same(eighths + 0.1, [f(9, 40), f(11, 10)])
+    same(eighths > 0.1, [1, 1])
+    same(eighths * 2.0**-20, [f(1, 2**23), f(1, 2**20)])
+
+
 def test_errors_of_public_numbers_say_what_to_do(run):
     x = run.share("north", BASE, bound=8)
-    with pytest.raises(ParameterError, match="more than 24 binary digits; round it to a multiple"):
-        x + 0.1
+    with pytest.raises(ParameterError, match="24 binary digits and 7 decimals; round it to a mult"):
+        x + 0.123456789
     with pytest.raises(ParameterError, match="expected a shared array, or finite numbers"):
         x + float("nan")
     with pytest.raises(ParameterError, match=r"shapes \(3,\) and \(2,\) do not go together"):

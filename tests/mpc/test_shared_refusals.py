@@ -134,28 +134,6 @@ def test_repr_tells_shape_scale_and_bound(run):
     assert repr(x) == "SharedArray(shape=(1, 2), scale=10, bound=60)"
 
 
-# numpy on the left
-
-
-def test_numpy_leaves_arithmetic_to_the_shared_array(run):
-    a, b = np.array([3, -1, 0]), np.array([1, 2, -3])
-    x = run.share("south", b, bound=9)
-    for found, want in (
-        (a + x, a + b), (a - x, a - b), (a * x, a * b), (a @ x, a @ b),
-        (a < x, a < b), (a <= x, a <= b), (a > x, a > b), (a >= x, a >= b),
-        (a == x, a == b), (a != x, a != b), (np.int64(2) * x, 2 * b), (np.uint8(2) - x, 2 - b),
-        (np.float32(2) + x, 2 + b), (np.bool_(True) * x, b), (np.int32(1) < x, b > 1),
-        (np.float64(1) == x, b == 1), (a[:, None] * x, a[:, None] * b),
-    ):  # fmt: skip
-        same(found, np.asarray(want).astype(int))
-    a = a.copy()
-    with pytest.raises(TypeError):
-        np.add(a, x)
-    a_before = a
-    a = a + x
-    same(a, a_before + b)
-
-
 # Shapes
 
 

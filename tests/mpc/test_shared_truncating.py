@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mpc.computers import LIMIT, computation, same, sent, units
 
 from securecomp.errors import ParameterError, RangeError
-from securecomp.mpc.shared_array import SharedArray
+from securecomp.mpc import SharedArray
 
 MOST = (1 << 59) - 1
 
