@@ -11,6 +11,7 @@ from securecomp.federated.local_update import ScaledRows
 from securecomp.federated.losses import Loss
 from securecomp.federated.plaintext_sum import PlaintextSum
 from securecomp.federated.trainer import Model, Trainer
+from securecomp.overhead.cases.synthetic_data import Synthetic
 from securecomp.overhead.job import Case, Communication, Job, WrongResultError
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.protocol import sum_protocols as sums
@@ -22,7 +23,7 @@ _NAMES = (*(f"x{i}" for i in range(_COLUMNS)), "Intercept")
 
 
 def _rows(sites: int) -> dict[str, ScaledRows]:
-    draw = np.random.default_rng(7)
+    draw = Synthetic(7)
     effects = draw.normal(0, 0.5, _COLUMNS)
     found = {}
     for i in range(sites):

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from securecomp.core import field
 from securecomp.overhead.cases import aes_floors
+from securecomp.overhead.cases.synthetic_data import Synthetic
 from securecomp.overhead.job import Case, Job, WrongResultError
 from securecomp.sharing import reconstruct, split
 
@@ -20,7 +21,7 @@ COPY = "memory copy"
 
 
 def _residues(shape: tuple[int, ...], seed: int) -> field.Residues:
-    values = np.random.default_rng(seed).integers(0, P, shape, np.uint64)
+    values = Synthetic(seed).integers(0, P, shape).astype(np.uint64)
     values.flat[:4] = [(0, 0, P - 1, P - 1), (0, P - 1, 1, P - 1)][seed % 2]
     return values
 
@@ -118,7 +119,7 @@ def _check_worst_case() -> None:
 
 def share(elements: int) -> Job:
     """Return the job of splitting a vector into additive shares, beside the AES that it needs."""
-    values = np.random.default_rng(0).integers(0, P, elements, np.uint64)
+    values = Synthetic(0).integers(0, P, elements).astype(np.uint64)
     copied = np.empty_like(values)
 
     def check(_: Any, shares: Any) -> float:

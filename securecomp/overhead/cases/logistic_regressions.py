@@ -11,7 +11,7 @@ import pyarrow as pa
 from securecomp.errors import WrongResultError
 from securecomp.overhead.cases.private_sums import hospitals
 from securecomp.overhead.cases.study_statistics import MEDPAR_HOSPITALS
-from securecomp.overhead.cases.synthetic_data import integers, reals
+from securecomp.overhead.cases.synthetic_data import Synthetic, integers, reals
 from securecomp.overhead.job import Case, Communication, Job
 from securecomp.protocol.sum_protocols import PROTOCOLS
 from securecomp.statistics import Column, Study
@@ -141,7 +141,7 @@ def synthetic(sites: int, rows: int, columns: int) -> Job:
     """Return a job on drawn rows: half of the columns are 0 or 1, half have two decimals."""
     import pandas as pd
 
-    draw = np.random.default_rng(7)
+    draw = Synthetic(7)
     names = [f"x{i}" for i in range(columns)]
     values = np.round(draw.normal(0, 1, (rows, columns)), 2)
     values[:, ::2] = values[:, ::2] > 0

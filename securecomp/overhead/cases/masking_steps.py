@@ -10,6 +10,7 @@ import numpy as np
 
 from securecomp import secagg
 from securecomp.overhead.cases import aes_floors
+from securecomp.overhead.cases.synthetic_data import Synthetic
 from securecomp.overhead.job import Case, Communication, Job, WrongResultError
 from securecomp.protocol.carrier import Vector
 from securecomp.protocol.identity import Identity
@@ -124,7 +125,7 @@ class Cohort:
             limit=(1 << 62) - 1,
             terms=self.parameters.terms(),
         )
-        rng = np.random.default_rng(0)
+        rng = Synthetic(0)
         self.vector = rng.integers(-bound, bound + 1, elements)
 
     def begin(self, dropped: int = 0) -> Aggregation:

@@ -11,6 +11,7 @@ from securecomp.audit.membership.membership_audit import (
     membership_inference,
 )
 from securecomp.audit.membership.membership_report import MembershipReport
+from securecomp.overhead.cases.synthetic_data import Synthetic
 from securecomp.overhead.job import Case, Job, WrongResultError
 
 _MEMBERS = (1_000, 10_000, 100_000)
@@ -29,7 +30,7 @@ def rates(members: int) -> Job:
     """Return the job of area, rates at low false alarms and bound on epsilon, with intervals."""
     from sklearn.metrics import roc_auc_score, roc_curve  # an optional extra
 
-    rng = np.random.default_rng(0)
+    rng = Synthetic(0)
     inside, outside = rng.normal(0.5, 1, members), rng.normal(0, 1, members)
     truth = np.repeat([1, 0], members)
 
@@ -57,7 +58,7 @@ def ratios(members: int, shadows: int) -> Job:
     from sklearn.base import clone  # an optional extra
     from sklearn.linear_model import LogisticRegression
 
-    rng = np.random.default_rng(0)
+    rng = Synthetic(0)
     x = rng.normal(size=(2 * members, _FEATURES))
     y = (x[:, 0] + rng.normal(size=2 * members) > 0).astype(int)
     parts = [(x[part], y[part]) for part in (slice(0, members), slice(members, None))]

@@ -12,6 +12,7 @@ from securecomp.federated.clipping import UnitRows
 from securecomp.federated.dpsgd import Schedule, train
 from securecomp.federated.losses import Loss, one_hot
 from securecomp.federated.poisson import batches
+from securecomp.overhead.cases.synthetic_data import Synthetic
 from securecomp.overhead.job import Case, Job, WrongResultError
 
 _STEPS = 1000
@@ -45,7 +46,7 @@ def fixed(size: int) -> bytes:
 
 def steps(problem: Problem, count: int) -> Job:
     """Return training with noise, against SGD in floats without noise and clipping."""
-    g = np.random.default_rng(0)
+    g = Synthetic(0)
     table = g.normal(size=(problem.rows, problem.features)) / math.sqrt(problem.features)
     targets = one_hot(g.integers(0, problem.classes, problem.rows), problem.classes)
     loss = Loss("sigmoid" if problem.classes == 2 else "softmax")

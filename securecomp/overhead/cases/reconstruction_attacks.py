@@ -9,6 +9,7 @@ import numpy as np
 from securecomp.audit.reconstruction.canaries import CanaryLeak, CanarySpace, canary_exposure
 from securecomp.audit.reconstruction.gradient_matching import MatchingLeak, gradient_matching
 from securecomp.audit.reconstruction.two_layer_net import Network
+from securecomp.overhead.cases.synthetic_data import Synthetic
 from securecomp.overhead.job import Case, Job, WrongResultError
 
 _TEXTS = 6
@@ -17,7 +18,7 @@ _FEATURES, _HIDDEN, _CLASSES = 64, 32, 10
 
 def matching(rows: int) -> Job:
     """Return the job of searching for rows of noise, known to be in [0, 1]."""
-    rng = np.random.default_rng(0)
+    rng = Synthetic(0)
     network = Network.draw(_FEATURES, _HIDDEN, _CLASSES, rng.bytes)
     data, others = rng.random((2, rows, _FEATURES))
     targets = np.eye(_CLASSES)[np.arange(rows) % _CLASSES]
@@ -39,7 +40,7 @@ def matching(rows: int) -> Job:
 def ranking(places: int) -> Job:
     """Return the job of ranking all secrets of so many digits, under scores that take no time."""
     space = CanarySpace("{}", length=places)
-    scores = np.random.default_rng(0).normal(size=space.size)
+    scores = Synthetic(0).normal(size=space.size)
     secrets = [f"{i:0{places}}" for i in range(8)]
 
     def score(texts: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from securecomp.audit.reidentification.uniqueness import uniqueness
+from securecomp.overhead.cases.synthetic_data import Synthetic
 from securecomp.overhead.job import Case, Job, WrongResultError
 
 _QUASI = ("age", "sex", "postcode", "admitted", "diagnosis")
@@ -15,11 +16,11 @@ def stays(rows: int) -> Any:
     """Return rows; columns have few, or thousands of distinct values."""
     import pandas as pd
 
-    rng = np.random.default_rng(1)
+    rng = Synthetic(1)
     return pd.DataFrame(
         {
             "age": rng.integers(0, 100, rows),
-            "sex": rng.choice(["f", "m"], rows),
+            "sex": np.where(rng.random(rows) < 0.5, "f", "m"),
             "postcode": [f"{n:05}" for n in rng.zipf(1.3, rows) % 5000],
             "admitted": rng.integers(0, 365, rows),
             "diagnosis": rng.zipf(1.2, rows) % 3000,
