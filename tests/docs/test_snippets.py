@@ -113,7 +113,7 @@ def audits(folder):
         "label": np.array([1]),
         "fitted": fitted,
         "study": Study(sites),
-        "score": lambda text: float(sum(map(ord, text))),
+        "score": lambda texts: np.array([float(sum(map(ord, text))) for text in texts]),
         "times": [1] * 10 + [0] * 10,
     }
 
