@@ -50,3 +50,12 @@ def each_case(
         return every
 
     return decorate
+
+
+def altered(struct: Any, **changes: Any) -> Any:
+    """A struct with other fields, made and checked by its constructor.
+
+    `msgspec.structs.replace` runs `__post_init__` in some versions of msgspec only.
+    """
+    facts = {name: getattr(struct, name) for name in struct.__struct_fields__}
+    return type(struct)(**facts | changes)

@@ -26,6 +26,7 @@ from gmpy2 import invert, mpz, powmod, powmod_sec
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
+from securecomp.core.secret import Secret
 from securecomp.errors import DecodeError, ParameterError
 from securecomp.paillier import keys
 from securecomp.paillier.keys import PublicKey, random_below
@@ -69,9 +70,9 @@ class ThresholdKey:
         return math.factorial(self.holders)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyShare:
-    """One holder's secret. Its `repr` does not show it.
+@dataclass(frozen=True, slots=True, repr=False)
+class KeyShare(Secret):
+    """One holder's share of the private key.
 
     Attributes:
         key: The public part.

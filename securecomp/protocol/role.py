@@ -52,8 +52,8 @@ class State(Enum):
     ABORTED = "aborted"
 
 
-def _step(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that claims its role before it works."""
+def step(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of a role that claims the role before it works."""
 
     @functools.wraps(method)
     def claimed(self: "Role", *args: Any, **kwargs: Any) -> Any:
@@ -78,33 +78,32 @@ class Role(Secret):
         for event in {event for _, event in getattr(cls, "TRANSITIONS", ())}:
             method = getattr(cls, event, None)
             if method is not None and not hasattr(method, "is_step"):
-                setattr(cls, event, _step(method))
+                setattr(cls, event, step(method))
 
     def __init__(self, name: str, start: State) -> None:
         self.name = name
         self.state = start
         self._lock = threading.RLock()
-        self._running = ""
+        self._running: set[str] = set()
 
     @contextlib.contextmanager
     def _claim(self, event: str) -> Iterator[None]:
         """Keep other threads out of the role until this step is done.
 
         Raises:
-            LocalProtocolError: A step of this role called another one, say through an argument
-                that runs code when it is read.
+            LocalProtocolError: The step was called from within itself, say through an argument that
+                runs code when it is read.
         """
         with self._lock:
-            if self._running:
+            if event in self._running:
                 raise LocalProtocolError(
-                    f"{type(self).__name__} {self.name!r}: {event}() was called while "
-                    f"{self._running}() is running"
+                    f"{type(self).__name__} {self.name!r}: {event}() was called while it is running"
                 )
-            self._running = event
+            self._running.add(event)
             try:
                 yield
             finally:
-                self._running = ""
+                self._running.remove(event)
 
     def _next(self, event: str) -> State:
         """Return the state after `event`.

@@ -37,7 +37,7 @@ from securecomp.protocol import identity as identity_
 from securecomp.protocol import public_key, wire
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.journal import Journal, MemoryJournal
-from securecomp.protocol.role import SessionRole, State
+from securecomp.protocol.role import SessionRole, State, step
 from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import masking
 from securecomp.secagg.keyring import BOX_BYTES, SECRET_BYTES, KeyRing
@@ -347,6 +347,7 @@ class Client(SessionRole):
         self.state = following
         return self._session, message
 
+    @step
     def save(self) -> bytes:
         """Give the client's state away for safe keeping, and stop. The bytes are secret.
 
@@ -360,6 +361,7 @@ class Client(SessionRole):
         self.abort()
         return saved
 
+    @step
     def restore(self, saved: bytes) -> None:
         """Take up a state that `save` returned. Call it on a new client of the same session.
 

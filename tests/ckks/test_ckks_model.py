@@ -7,6 +7,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
+from cases import altered
 from ckks.parties import linear_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -224,7 +225,7 @@ class TestProbabilities:
 )
 def test_a_model_that_is_none(change):
     with pytest.raises(ParameterError):
-        msgspec.structs.replace(MODEL, **change)
+        altered(MODEL, **change)
 
 
 def test_shows_no_weights():

