@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpc.computers import NAMES, Listener, exact, same, sent
@@ -117,7 +118,7 @@ def test_what_an_audit_found(run):
     same(cents % 3, [Fraction(105, 100), Fraction(21, 10)])
 
 
-@pytest.mark.parametrize(("facts", "names"), ENGINES.values(), ids=ENGINES)
+@each_case("facts, names", ENGINES.values())
 def test_by_every_engine(facts, names):
     together = Computation(names, Listener(Replay("engines")), **facts)
     x, y = operands(2**20, 2**12, 7, 24)
