@@ -1,4 +1,4 @@
-"""Computing on shares: parties compare, multiply, sort and divide what none of them sees."""
+"""Computing on shares: parties multiply, compare, sort and divide numbers that nobody sees."""
 
 from securecomp.mpc.computation import Computation
 from securecomp.mpc.division import divide, reciprocal

@@ -81,13 +81,13 @@ class ArithmeticArray:
         )
 
     def within(self, bound: int) -> Self:
-        """Return the array with a smaller bound, which the caller knows to hold."""
+        """Return the array with a smaller bound. The caller knows that it holds."""
         return self.like(self.value, self.shape, bound=min(bound, self.bound))
 
-    # What needs no messages
+    # Without messages
 
     def _move(self, change: Callable[[npt.NDArray[Any]], Any]) -> Self:
-        """Move elements around, as the change does to an array of this shape."""
+        """Return the elements in the places to which the change moves an array of this shape."""
         shape = np.shape(change(np.empty(self.shape, np.bool_)))
         value = self.engine.move(self.value, lambda a: np.asarray(change(a.reshape(self.shape))))
         return self.like(value, shape)
@@ -154,7 +154,7 @@ class ArithmeticArray:
         return self.plus(other)
 
     def plus(self, other: Operand, bound: int | None = None) -> Self:
-        """Return the sum, within a bound if the caller knows one that holds for it."""
+        """Return the sum. A caller that knows a smaller bound for it may give it."""
         x, y = self.together(other)
         if bound is None:
             bound = check_bound(x.bound + y.bound, "a sum")
@@ -191,13 +191,13 @@ class ArithmeticArray:
         total = self.sum()
         return total.like(total.value, (), total.scale * self.size)
 
-    # Products: one round, none with public numbers
+    # Products: one round for two shared arrays, no message for a public one
 
     def __mul__(self, other: Operand) -> Self:
         return self.times(other)
 
     def times(self, other: Operand, bound: int | None = None) -> Self:
-        """Return the product, within a bound if the caller knows one that holds for it."""
+        """Return the product. A caller that knows a smaller bound for it may give it."""
         y = self.operand(other, 1)
         shape = broadcast_shapes(self.shape, y.shape)
         if bound is None:
@@ -300,7 +300,7 @@ class ArithmeticArray:
             int64 if the scale is 1, else the nearest float64.
 
         Raises:
-            ParameterError: Not a party.
+            ParameterError: A name that is neither a party nor a client.
             RangeError: A value beyond its bound: a party did not keep to the protocol.
         """
         everyone = self.engine.names

@@ -1,18 +1,18 @@
-"""Boolean circuits on shared bit slices: comparing with a mask's bits, and back to the field.
+"""Comparisons and truncation by Boolean circuits on shared bits.
 
-To learn something of the bits of a shared x, the parties open c = x + r for a mask r that is
-uniform below p, with r's bits shared; c is uniform and says nothing of x. Then x = c - r + p w,
-where w = [c < r] tells whether the sum wrapped. For each bit, from the least,
+The parties open c = x + r for a mask r that is uniform below p and whose bits are shared. c is
+uniform and tells nothing of x. Then x = c - r + p w, where w = [c < r] is 1 if the sum wrapped. For
+each bit, from the least,
 
     less_i = r_i and not c_i,  same_i = not (r_i xor c_i)
 
-are linear in r_i, as c is public. Neighbours combine, the higher over the lower,
+are linear in r_i, because c is public. Two neighbours combine to
 
     less = less_high xor (same_high and less_low),  same = same_high and same_low,
 
-in a tree of depth log2. Of two bits both are linear in r_low, r_high and r_low and r_high, which
-the dealer shares too: half of all gates need no opening. Each further level is one opening of
-masked bits, where one mask of same_high serves both gates.
+in a tree of depth log2. The first level needs no opening: for two bits, both are linear in r_low,
+r_high and their product, which the dealer shares too. Each further level is one opening of masked
+bits, and one mask of same_high serves both of its gates.
 
 Source: Damgård, Fitzi, Kiltz, Nielsen, Toft, TCC 2006; the tree as in Catrina, de Hoogh, SCN 2010.
 """
@@ -40,15 +40,16 @@ Range = tuple[Words, Words]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenedBits(Secret):
-    """What one party has of c = x + r.
+    """One party's view of c = x + r: c itself, and its shares of r's bits.
+
 
     Attributes:
         value: c, shape (n,).
         slices: c's, shape (61, words).
         bits: Its shares of r's slices, shape (61, words).
         products: Its shares of r_low and r_high of each pair of bits, shape (30, words).
-        high: Its share of floor(r / 2^by), if there is a cut.
-        first: Whether it is the party that adds what is public.
+        high: Its share of floor(r / 2^by), if r is cut.
+        first: Whether this party adds public numbers.
     """
 
     value: Residues
@@ -77,14 +78,14 @@ def opened(
     then: Callable[[OpenedBits], T],
     by: int = 0,
 ) -> list[T]:
-    """Open c = x + r, and return what each party makes of it.
+    """Open c = x + r, and return each party's result of a local step.
 
     Args:
         run: The parties.
-        x: A party's share of x, by its index; the array is overwritten.
+        x: Gives a party's share of x, by its index. The array is overwritten.
         count: Number of elements.
-        then: What each does with what it has.
-        by: Where the bits of r are cut, if they are.
+        then: The local step.
+        by: The bit at which r is cut; 0 for no cut.
     """
     parts = run.correlation("cut", (count, by)) if by else run.correlation("mask", (count,))
 
@@ -127,7 +128,7 @@ def both(run: Lockstep, x: Slices, y: Slices) -> Slices:
 
 
 def combined(run: Lockstep, forest: list[list[Range]]) -> list[list[Range]]:
-    """Combine the ranges of each tree to one: a round a level, all trees side by side.
+    """Combine the ranges of each tree to one. A level takes one round for all trees together.
 
     Args:
         run: The parties.
@@ -142,7 +143,7 @@ def combined(run: Lockstep, forest: list[list[Range]]) -> list[list[Range]]:
 def _level(
     run: Lockstep, forest: list[list[Range]], pairs: Sequence[int], width: int
 ) -> list[list[Range]]:
-    """Combine neighbours, so many pairs in each tree."""
+    """Combine this number of pairs of neighbours in each tree."""
     dealt = [run.correlation("fork", (n * width,)) if n else [] for n in pairs]
     total = sum(pairs)
     ends = [3 * end for end in accumulate(pairs)]
@@ -178,15 +179,18 @@ def to_field(
     count: int,
     then: Callable[[int, list[Residues]], Residues] = lambda _, vectors: vectors[0],
 ) -> Shares:
-    """Return what each party makes of its shares over the field of shared bits: one round.
+    """Turn shared bits into shares over the field: one round.
 
-    For a random bit m that is shared both ways o = b xor m is opened, and b = o + (1 - 2 o) m.
+    A random bit m is shared both ways. o = b xor m is opened, and b = o + (1 - 2 o) m.
 
     Args:
         run: The parties.
         slices: A party's slices, shape (rows, words), of `count` bits each.
         count: See `slices`.
-        then: What a party, by its index, makes of a vector a row; by default the first of them.
+        then: A local step of a party, by its index, on one vector a row; by default the first row.
+
+    Returns:
+        Each party's result of the local step.
     """
     rows, width = slices[0].shape
     size = 64 * width * (rows - 1) + count
@@ -208,8 +212,8 @@ def to_field(
 def negative(run: Lockstep, x: Shares) -> Shares:
     """Return shares of [x < 0] over the field, for |x| <= (p-1)/2.
 
-    2x mod p is odd exactly if x is negative: p is odd, and taken off once. Its last bit is
-    c_0 xor r_0 xor w.
+    2x mod p is odd exactly if x is negative, because the odd p is then subtracted once. Its last
+    bit is c_0 xor r_0 xor w.
     """
 
     def start(c: OpenedBits) -> tuple[Range, Words]:
@@ -224,7 +228,7 @@ def negative(run: Lockstep, x: Shares) -> Shares:
 
 
 def zero(run: Lockstep, x: Shares) -> Shares:
-    """Return shares of [x = 0]: c and r are the same number."""
+    """Return shares of [x = 0], which holds if c and r are the same number."""
     count = x[0].size
     same = opened(run, lambda i: x[i].copy(), count, lambda c: c.leaves()[1])
     while len(same[0]) > 1:
@@ -256,8 +260,8 @@ def shifted(run: Lockstep, x: Shares, by: int) -> Shares:
 
     begun = opened(run, lifted, count, start, by)
     found = combined(run, [trees for trees, _ in begun])
-    # w = less_high xor (same_high and less_low), and u = less_low xor (w and same_low), in which
-    # same_low excludes less_low: w and same_low = less_high and same_low.
+    # w = less_high xor (same_high and less_low), and u = less_low xor (w and same_low). There
+    # same_low excludes less_low, so that w and same_low = less_high and same_low.
     lower = [np.concatenate(low) for low, _ in found]  # less, then same
     upper = [np.concatenate([same, less]) for _, (less, same) in found]
     products = both(run, upper, lower)

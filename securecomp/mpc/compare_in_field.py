@@ -1,12 +1,13 @@
-"""The circuits of `comparing` on elements of the field, for shares with MACs.
+"""Comparisons and truncation on elements of the field, so that every step carries a MAC.
 
-c = x + r is opened for a mask r that is uniform below p. Of r's digits, of three bits, the parties
-have shares of [digit >= 1] ... [digit >= 7] over the field, so that every step carries a MAC. With
-public c, less_i = [digit >= c_i + 1] is one of these rows, same_i = [digit >= c_i] - less_i, and
-neighbours combine by products. Every party computes with the c that it heard itself.
+The idea is that of `compare_bits`: c = x + r is opened for a mask r that is uniform below p. r is
+cut into digits of three bits. The parties have shares over the field of [digit >= 1] to
+[digit >= 7]. As c is public, less_i = [digit >= c_i + 1] is one of these rows, and
+same_i = [digit >= c_i] - less_i. Neighbours combine by products. Every party computes with the c
+that it heard itself.
 
-Sources: Damgård, Fitzi, Kiltz, Nielsen, Toft, TCC 2006; larger digits, as looked up in a table with
-one place for each of their values: Keller, Orsini, Rotaru, Scholl, Soria-Vazquez, Vivek, ACNS 2017.
+Sources: Damgård, Fitzi, Kiltz, Nielsen, Toft, TCC 2006; larger digits as in a lookup table with one
+row for each value: Keller, Orsini, Rotaru, Scholl, Soria-Vazquez, Vivek, ACNS 2017.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ _OFFSET = 1 << 59
 
 
 class BitArithmetic(Protocol):
-    """What the circuits need of an engine."""
+    """The operations of an engine that the circuits use."""
 
     def add(self, x: Pairs, y: Pairs) -> Pairs:
         """x + y."""
@@ -45,10 +46,10 @@ class BitArithmetic(Protocol):
         """x + a public vector, as each party heard it."""
 
     def mask_digits(self, count: int, cut: int) -> Pairs:
-        """The digits of random masks below p, as `authdealing` deals them."""
+        """The digits of random masks below p, as `mac_dealer` deals them."""
 
     def open(self, x: Pairs) -> list[Residues]:
-        """Open x; as each party heard it."""
+        """Open x. Each party has the value as it heard it."""
 
 
 class OpenedDigits(Secret):
@@ -57,7 +58,7 @@ class OpenedDigits(Secret):
     Attributes:
         values: c as each party heard it, shape (n,).
         digits: Lowest bit and number of bits of each digit.
-        rows: Of each digit, [digit >= 1] and so on, shape (2, values - 1, n).
+        rows: For each digit [digit >= 1] and so on, shape (2, values - 1, n).
     """
 
     def __init__(self, engine: BitArithmetic, x: Pairs, cut: int = 0) -> None:
@@ -80,7 +81,7 @@ class OpenedDigits(Secret):
         return out
 
     def last_bit(self) -> Pairs:
-        """Return r's last bit, shape (2, n): the first digit's rows, signs taking turns."""
+        """Return r's last bit, shape (2, n): the first digit's rows with alternating signs."""
         rows = self.rows[0]
         return [field.subtract(added(pair[:, ::2]), added(pair[:, 1::2])) for pair in rows]
 
@@ -94,7 +95,7 @@ class OpenedDigits(Secret):
                 continue
             for party, (c, pair) in enumerate(zip(self.values, rows, strict=True)):
                 digit = (c >> np.uint64(place)) & np.uint64((1 << bits) - 1)
-                # In front [digit >= 0], which is 1 and added below; behind [digit >= 8], 0.
+                # Before the first row [digit >= 0], which is 1 and added below; after the last a 0.
                 padded = np.pad(pair, ((0, 0), (1, 1), (0, 0)))
                 at = digit.astype(np.intp)[None, None]
                 more = np.take_along_axis(padded, at + 1, axis=1)
@@ -134,7 +135,7 @@ def less_and_same(
     """Return [c' < r'] and [c' = r'] for the bits from low to below high, shape (2, n)."""
     less, same = opened.compared(engine, low, high)
     while less[0].shape[1] > 1:
-        # Row 0 is the least digit. An odd one out at the top waits for the next level.
+        # Row 0 is the least digit. If their number is odd, the top one waits for the next level.
         even = less[0].shape[1] // 2 * 2
         products = both(
             engine,
@@ -170,7 +171,7 @@ def negative(engine: BitArithmetic, x: Pairs) -> Pairs:
 
 
 def zero(engine: BitArithmetic, x: Pairs) -> Pairs:
-    """Return [x = 0]: c and r are the same number."""
+    """Return [x = 0], which holds if c and r are the same number."""
     opened = OpenedDigits(engine, x)
     _, same = opened.compared(engine, 0, field.BITS)
     while same[0].shape[1] > 1:
@@ -186,7 +187,7 @@ def zero(engine: BitArithmetic, x: Pairs) -> Pairs:
 def shifted(engine: BitArithmetic, x: Pairs, by: int) -> Pairs:
     """Return floor(x / 2^by), exactly, for |x| < 2^59 and 0 < by < 59.
 
-    As in `comparing`: c1 - r1 + w 2^(61-by) - u less the offset, where w = [c < r] and
+    As in `compare_bits`, it is c1 - r1 + w 2^(61-by) - u less the offset, where w = [c < r] and
     u = [c0 < r0 + w].
     """
     count = x[0].shape[1]
@@ -194,7 +195,7 @@ def shifted(engine: BitArithmetic, x: Pairs, by: int) -> Pairs:
     opened = OpenedDigits(engine, engine.add_each(x, [offset] * len(x)), by)
     less_low, same_low = less_and_same(engine, opened, 0, by)
     less_high, same_high = less_and_same(engine, opened, by, field.BITS)
-    # The summands exclude each other, so that sums are bits.
+    # At most one summand is 1, so that the sums are bits.
     w = engine.add(less_high, engine.multiply(same_high, less_low))
     u = engine.add(less_low, engine.multiply(w, same_low))
     out = engine.scale(w, np.array(1 << (field.BITS - by), np.uint64))

@@ -1,4 +1,4 @@
-"""Who computes, and by which engine: the beginning of every program on shares."""
+"""A computation on shares: its parties, its engine, and their inputs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -21,12 +21,17 @@ from securecomp.protocol.journal import Journal
 
 
 class Computation:
-    """Parties that compute together on what they share, with a dealer that sees no data.
+    """Parties that compute together on numbers that they share.
 
-    Who learns what: nobody anything but shapes, scales and bounds, and what is revealed to it,
-    against parties that follow the protocol, all of them but one together, if the dealer colludes
-    with none. With integrity also against parties that do not: a result is right, or there is none
-    (`authenticated`). Without a dealer: three parties that follow the protocol, no two colluding.
+    Each party learns shapes, scales and bounds, and the values that are revealed to it. It learns
+    nothing else, under one of three assumptions:
+
+    - With a dealer (the default): parties follow the protocol, all but one may collude, and the
+      dealer, who sees no data, colludes with nobody (`dealer_parties`).
+    - With integrity="mac": parties may also deviate. A result is right, or the computation aborts
+      and reveals nothing (`mac_engine`).
+    - With dealer=False: three parties follow the protocol, and no two collude
+      (`replicated_engine`).
     """
 
     def __init__(
@@ -39,22 +44,21 @@ class Computation:
         dealer: bool = True,
         integrity: Literal["mac"] | None = None,
     ) -> None:
-        """Agree on the parties, and let the dealer, or a neighbour, give each its seed.
+        """Agree on the parties. The dealer, or a neighbour, gives each party its seed.
 
         Args:
             parties: Two or more names.
-            carrier: Brings their messages, and has the keys of those that run here
-                (`local.LocalCarrier` for all in this process).
-            clients: Who shares inputs and hears results without computing: say the hospitals, where
-                three of them, or others, compute.
-            journal: Gives each party its journal, so that a session is never taken up again.
-            dealer: False for three parties without one (`replicated`).
-            integrity: "mac" for authenticated shares: a party that deviates is found out.
+            carrier: Brings their messages, and has the keys of those that run here: a
+                `local_carrier.LocalCarrier` if all run in this process.
+            clients: Names that share inputs and hear results without computing, for example
+                hospitals for which three institutes compute.
+            journal: Gives each name its journal, so that nobody takes a session up twice.
+            dealer: False for three parties without a dealer.
+            integrity: "mac" for shares with MACs, which find out a party that deviates.
 
         Raises:
-            ParameterError: Names that are not several, or not different; what needs a dealer
-                without one.
-            ThresholdError: Fewer than two.
+            ParameterError: A name twice; or integrity without a dealer.
+            ThresholdError: Fewer than two parties.
         """
         if integrity not in (None, "mac"):
             raise ParameterError(f'integrity is "mac" or None, not {integrity!r}')
@@ -76,18 +80,20 @@ class Computation:
         decimals: int | None = None,
         bits: int | None = None,
     ) -> SharedArray:
-        """Share what one party, or client, has.
+        """Share the numbers of one party or client.
 
         Args:
-            owner: Whose it is: a party, or a client.
+            owner: The party or client that has them.
             values: Numbers, any shape.
             bound: Largest absolute value, public.
             decimals: Decimals of the values, exact; by default 0.
-            bits: Instead: round to multiples of 2^-bits; needed where results are truncated.
+            bits: Instead of decimals: round to multiples of 2^-bits. `truncate` and the functions
+                need it.
 
         Raises:
-            ParameterError: Neither a party nor a client, or not numbers.
-            RangeError: A value beyond the bound or off the grid, or a bound beyond the field.
+            ParameterError: The owner is neither a party nor a client, or the values are not numbers
+                of one grid.
+            RangeError: A value is beyond the bound or off the grid, or the bound beyond the field.
         """
         known = (*self.engine.names, *self.engine.clients)
         if owner not in known:

@@ -1,21 +1,21 @@
 """Correlated randomness from a dealer that takes no part in the computation and sees no data.
 
-Every party has a 32-byte seed from the dealer, once for a computation, and expands its part of each
-correlation from it. Only the last party needs more: what makes its part fit the others', a
-*correction*, for each correlation. Correlations are numbered; a number is used once.
+Every party gets a 32-byte seed from the dealer at the start, and expands its part of each
+correlation from it. The parts must fit together, so for each correlation the last party also gets a
+*correction*. Correlations are numbered, and a number is used once.
 
-Kinds, for n elements (shares over the field sum up, shares of bits are exclusive-ored):
+Kinds, for n elements (shares over the field are added, shares of bits are exclusive-ored):
 
 - triple: a, b uniform and c = a b; square: a and c = a^2; matrix: A, B and C = A B;
-- mask: r uniform below p, and as shared bit slices its 61 bits, and the products of neighbours:
-  bits 0 and 1, 2 and 3, and so on, one slice a pair;
-- cut: the same, with pairs of the bits below `by` and pairs of the others, and floor(r / 2^by)
-  over the field;
+- mask: r uniform below p; and as shared bit slices its 61 bits, and the product of each pair of
+  neighbours (bits 0 and 1, 2 and 3, and so on);
+- cut: the same, with pairs of the bits below `by` and pairs of the others; and floor(r / 2^by) over
+  the field;
 - gates: slices x, y and z = x & y, bit by bit; fork: x, two of y and two of z;
 - bits: b in {0, 1}, shared over the field and as a slice (a "daBit").
 
-What the dealer learns: the shapes of the computation, nothing else. The dealer together with one
-party opens everything. Every party trusts that the correlations are right (there is no check).
+The dealer learns the shapes of the computation and nothing else. The dealer together with one party
+opens everything. Every party trusts that the correlations are right: nothing checks them.
 
 Sources: Beaver, CRYPTO 1991 (triples); Rotaru, Wood, INDOCRYPT 2019 (daBits); Boyle et al.,
 CCS 2019 (expanding correlations from seeds).
@@ -36,11 +36,11 @@ Kind = Literal["triple", "square", "matrix", "mask", "cut", "gates", "fork", "bi
 Shape = tuple[int, ...]
 SEED_BYTES = prg.SEED_BYTES
 ROWS = field.BITS + 30
-"""Slices of a mask: bits, then products. Wherever 61 bits are cut, one has no neighbour."""
+"""Slices of a mask: 61 bits, then 30 products. Wherever the bits are cut, one has no pair."""
 
 
 def seed_keys(seed: bytes, session: bytes) -> bytes:
-    """Return the key that a party's part of all correlations of a session is expanded from."""
+    """Return the key from which a party expands its parts of a session's correlations."""
     return prg.derive(seed, "sharing correlations", session)
 
 
@@ -69,7 +69,7 @@ def sizes(kind: Kind, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return how many residues, and how many words, each vector of a correlation has.
 
     Args:
-        kind: Which.
+        kind: The kind of correlation.
         shape: (n,); (m, k, n) for a matrix product, (n, by) for a cut.
     """
     if kind == "matrix":
@@ -96,11 +96,11 @@ def expand(
     """Return a party's vectors of a correlation, residues first.
 
     Args:
-        part: Whose.
+        part: The party's.
         serial: Number of the correlation.
-        kind: Which.
+        kind: The kind of correlation.
         shape: As `sizes` takes it.
-        waiting: Vectors that are not expanded but empty: the last party's, to be corrected.
+        waiting: Vectors to leave empty, for the last party's corrections.
     """
     numbers, slices = sizes(kind, shape)
     found = []
@@ -124,7 +124,7 @@ CORRECTED: dict[Kind, tuple[int, ...]] = {
     "fork": (2,),
     "bits": (0,),
 }
-"""Which vectors the last party gets from the dealer."""
+"""The vectors that the last party gets from the dealer."""
 
 
 def is_words(kind: Kind, vector: int) -> bool:
@@ -135,12 +135,12 @@ def is_words(kind: Kind, vector: int) -> bool:
 def corrections(
     parts: Sequence[Correlations], serial: int, kind: Kind, shape: Shape
 ) -> list[Residues]:
-    """Return the vectors that the last party takes in place of its own, as `CORRECTED` lists them.
+    """Return the corrections: the last party's vectors that `CORRECTED` lists.
 
     Args:
         parts: All parties', the last party's at the end.
         serial: Number of the correlation.
-        kind: Which.
+        kind: The kind of correlation.
         shape: As `sizes` takes it.
     """
     numbers, slices = sizes(kind, shape)
@@ -160,7 +160,7 @@ def corrections(
         return reduce(np.bitwise_xor, (part.words(serial, place, size) for part in of))
 
     def rest(value: Residues, vector: int) -> Residues:
-        """What is left of a value, which is overwritten, without the others' shares."""
+        """Subtract the other parties' shares from a value, in place."""
         if is_words(kind, vector):
             value ^= joined(vector, parts[:-1])
         else:
@@ -187,7 +187,7 @@ def corrections(
 
 
 def _products(size: int, factors: Sequence[Sequence[bytes]]) -> Residues:
-    """Return a b, or a^2 of one factor; each is the sum of what some keys stand for."""
+    """Return a b, or a^2 of one factor. Each factor is the sum of what its keys expand to."""
     masks = [prg.Masks(keys) for keys in factors]
     places = np.empty((len(masks), min(size, prg.BLOCK_WORDS)), np.uint64)
     out = buffers.residues(size)
@@ -202,7 +202,7 @@ def _products(size: int, factors: Sequence[Sequence[bytes]]) -> Residues:
 
 
 def _with_products(rows: Words, by: int) -> Words:
-    """Return all slices of a mask, flat: its bits, and products of neighbours on each side."""
+    """Return all slices of a mask, flat: its bits, and the products of pairs on each side."""
     out = buffers.residues(ROWS * rows.shape[1]).reshape(ROWS, -1)
     out[: field.BITS] = rows
     for side, place in ((rows[:by], 0), (rows[by:], by // 2)):

@@ -1,13 +1,13 @@
-"""The parties that compute on shares: roles without I/O, and what drives them in lockstep.
+"""Parties that compute on additive shares with a dealer: their roles, and their driver.
 
-All parties do the same steps in the same order. In a step each says something to others (its share
-of a masked value) and hears what they say; everything between is local. `Computation` drives the
-parties that run here over a carrier that brings their sealed messages.
+All parties do the same steps in the same order. In a step each sends its share of a masked value to
+the others and hears theirs. Everything between steps is local. `Computation` drives the parties
+that run here, over a carrier that brings their sealed messages.
 
 Security: against parties that follow the protocol, any number of them but all, with a dealer that
-colludes with none (`dealing`). Values that are opened are uniform and independent of the data, so
-that a party's view is simulated from its own inputs, the shapes, and what is revealed to it. A
-party that does not follow the protocol can change results unseen; `authenticated` is for those.
+colludes with nobody (`correlated_randomness`). Opened values are uniform and independent of the
+data. So a party's view can be simulated from its own inputs, the shapes, and the values revealed to
+it. A party that deviates can change results unseen; `mac_engine` is against such parties.
 
 Sources: Beaver, CRYPTO 1991; Damgård, Fitzi, Kiltz, Nielsen, Toft, TCC 2006 (comparison by a masked
 opening); Catrina, de Hoogh, SCN 2010.
@@ -54,7 +54,7 @@ class Party(Member):
 
     @property
     def is_last(self) -> bool:
-        """Whether this is the party that corrections are for."""
+        """Whether this party gets the corrections."""
         return self.index == len(self._computing.names) - 1
 
     def seeded(self, seed: bytes) -> None:
@@ -74,7 +74,7 @@ class Party(Member):
         return correlated_randomness.expand(self._part, serial, kind, shape, waiting)
 
     def input_share(self, seed: bytes, size: int, serial: int) -> Residues:
-        """Return what a seed from an input's owner stands for."""
+        """Return the share to which a seed from an input's owner expands."""
         return input_share(seed, self._computing.id, size, serial)
 
     def _drop(self) -> None:
@@ -82,7 +82,7 @@ class Party(Member):
 
 
 class Dealer(Speaker):
-    """Draws the seeds and makes the corrections. Sees no data."""
+    """Draws the parties' seeds and makes the corrections. Sees no data."""
 
     def __init__(
         self, computing: ComputingSession, identity: Identity, entropy: Entropy = entropy_.system
@@ -106,7 +106,7 @@ class Dealer(Speaker):
         """Return the parties' parts.
 
         Raises:
-            LocalProtocolError: There are none any more.
+            LocalProtocolError: They were dropped.
         """
         if not self._parts:
             raise LocalProtocolError(f"{self.name}: the computation was aborted; begin another")
@@ -122,9 +122,9 @@ class Lockstep:
 
     Attributes:
         names: The computing parties.
-        clients: Who shares inputs and hears results without computing.
+        clients: Roles that share inputs and hear results without computing.
         rounds: Steps in which parties spoke to each other.
-        dealer_seconds: What the dealer took.
+        dealer_seconds: Time that the dealer took.
     """
 
     protocol: ClassVar[str] = PROTOCOL
@@ -192,7 +192,8 @@ class Lockstep:
     def input(self, owner: str, residues: Residues) -> list[Residues]:
         """Share a vector that a party or a client has.
 
-        A party sends seeds to the others and keeps the rest; a client sends it to the last party.
+        The owner sends seeds to the other parties. The rest stays with a party that is the owner,
+        and goes to the last party from a client.
         """
         self._step += 1
         sender, step = self._speaker(owner), self._step
@@ -217,7 +218,7 @@ class Lockstep:
     def correlation(self, kind: Kind, shape: Shape) -> list[list[Residues]]:
         """Return every party's vectors of a fresh correlation.
 
-        The parties expand their seeds while the dealer works: only its message comes later.
+        The parties expand their seeds while the dealer works. Its message comes later.
         """
         self._serial += 1
         last = self.parties[-1]
@@ -229,7 +230,7 @@ class Lockstep:
             heard = []
             made = self.dealer.supply(self._serial, kind, shape)
             for vector, correction in zip(corrected, made, strict=True):
-                self._step += 1  # one a step: none could be put in another's place
+                self._step += 1  # one a step, so that none can be put in another's place
                 bits = 64 if correlated_randomness.is_words(kind, vector) else field.BITS
                 data = self._tell(
                     self.dealer, last, vector_body(correction, bits), ShareMessage.KIND
@@ -249,7 +250,7 @@ class Lockstep:
         return [found[name] for name in self.names]
 
     def each(self, work: Callable[[int], T], elements: int) -> list[T]:
-        """Let every party, by its index, work for itself; return what each made."""
+        """Let every party do local work, by its index, and return the results."""
         found = self._carrier.each(work, range(len(self.names)), elements)
         return [found[index] for index in range(len(self.names))]
 
@@ -260,19 +261,22 @@ class Lockstep:
         then: Callable[[int, Words], T],
         bits: int = field.BITS,
     ) -> list[T]:
-        """Tell all parties a value that hides nothing: each says its share to all others.
+        """Open a masked value to all parties: each sends its share to all others.
 
         Args:
             size: Number of elements.
-            share: Makes a party's share, by the party's index; the array is overwritten.
-            then: What each, by its index, makes of the value as it heard it, which is returned.
+            share: Makes a party's share, by the party's index. The array is overwritten.
+            then: A party's local step, by its index, with the value as it heard it.
             bits: 64 for shared bit slices.
+
+        Returns:
+            Each party's result of the local step.
         """
         found = self._exchange(size, share, then, bits, self.names)
         return [found[name] for name in self.names]
 
     def reveal(self, shares: Sequence[Residues], recipients: Sequence[str]) -> Residues:
-        """Tell some parties a value."""
+        """Open a value to some parties or clients."""
         size = shares[0].size
         heard = self._exchange(size, lambda i: shares[i].copy(), as_heard, field.BITS, recipients)
         return first(heard)
@@ -290,7 +294,7 @@ class Lockstep:
         bits: int,
         to: Sequence[str],
     ) -> dict[str, T]:
-        """Return what each of the recipients makes of the value as it heard it."""
+        """Open a value to some names; return each one's result of the local step."""
         self._next_round()
         post: dict[tuple[str, str], wire.Buffer] = {}
         shares: dict[str, Words] = {}
@@ -318,10 +322,10 @@ class Lockstep:
 
 
 def as_heard(_: int, value: Residues) -> Residues:
-    """Leave a value as it was heard."""
+    """Return a value as it was heard."""
     return value
 
 
 def first(heard: Mapping[str, Residues]) -> Residues:
-    """Return what all heard, where all are taken to follow the protocol."""
+    """Return the value that all heard, if all follow the protocol."""
     return next(iter(heard.values()))

@@ -35,24 +35,24 @@ grid has room."""
 _RELATIVE_BITS = 22
 _HALF_WORK = WORK // 2
 _MOST_BITS = 56
-"""Of a dividend: R stays below 2^57, and can be truncated with half a unit added."""
+"""Bits of a dividend, so that R stays below 2^57 and can be truncated with half a unit added."""
 _ROOM = 58
 """Bits of R v."""
 _WIDEST_INVERSE = 30
 _WIDEST_DIVISOR = 50
-"""Bits of a divisor: each step then gives 7 bits of the quotient, and more for narrower ones."""
+"""Bits of a divisor. At this width a step gives 7 bits of the quotient, and more below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Divisor(Generic[A]):
-    """Y >= 0 with what approximates 1/Y.
+    """A divisor Y >= 0, and the factors that approximate 1/Y.
 
     Attributes:
         y: Y, flat integers.
         v: Powers of 2; 0 where Y is 0.
         r: 1/w, over 2^28.
         bits: B.
-        least: Bits of the smallest Y beside 0.
+        least: Bits of the smallest Y that is not 0.
     """
 
     y: "A | Public"
@@ -73,7 +73,7 @@ def divide(x: A, y: Operand, bits: int | None = None) -> A:
         x: The dividend, on any grid.
         y: The divisor, on any grid. A shared 0 gives 0. By public numbers the quotient is exact,
             over a finer scale, unless bits are given.
-        bits: Binary digits of the result, if the default leaves too little room for what follows.
+        bits: Binary digits of the result, if the default leaves too little room for later products.
 
     Raises:
         ParameterError: Arrays of different computations, shapes that do not go together, or a
@@ -246,7 +246,7 @@ def _signs(x: A) -> A:
 
 
 def _shared(y: A) -> "tuple[_Divisor[A], A]":
-    """Return what divides by Y >= 0, flat integers; and 1 where Y is not 0."""
+    """Return the divisor of flat integers Y >= 0, and 1 where Y is not 0."""
     lengths = normalisation.lengths(y)
     bits = len(lengths)
     v = normalisation.chosen(lengths, [1 << (bits - length) for length in range(1, bits + 1)])
@@ -270,7 +270,7 @@ def _inverse(w: A) -> A:
 
 
 def _public(integers: "np.ndarray[tuple[int], np.dtype[np.object_]]") -> "_Divisor[A]":
-    """Return what divides by public integers above 0."""
+    """Return the divisor of public integers above 0."""
     lengths = [int(v).bit_length() for v in integers]
     bits = max(lengths, default=1)
     v = np.array([1 << (bits - length) for length in lengths], object)

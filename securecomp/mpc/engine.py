@@ -1,7 +1,7 @@
-"""What computes on shares: the interface that `SharedArray` needs, and the engine with a dealer.
+"""Engines that compute on shares: their interface, their common part, and the one with a dealer.
 
-A *value* is what the parties hold of one vector, one array a party; only an engine looks inside.
-Everything is a vector of n elements: shapes, scales and bounds are `SharedArray`'s business.
+A *value* is a shared vector of n elements, as one array for each party. Only an engine looks inside
+a value. It knows no shapes, scales or bounds: `SharedArray` keeps those.
 """
 
 import math
@@ -17,11 +17,11 @@ from securecomp.mpc.dealer_parties import Lockstep
 
 Value = list[Residues]
 Move = Callable[[Residues], Residues]
-"""Moves the elements of a vector around, or repeats them; the same for every party."""
+"""Moves or repeats the elements of a vector, in the same way for every party."""
 
 
 class Engine(Protocol):
-    """A way to compute. Each method's rounds are its own; all but `reveal` reveal nothing."""
+    """A way to compute on shares. No method but `reveal` reveals anything."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ class Engine(Protocol):
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """Who shares inputs and hears results without computing."""
+        """The names that share inputs and hear results without computing."""
 
     def input(self, owner: str, residues: Residues) -> Value:
         """Share a vector that one party or client has."""
@@ -47,13 +47,13 @@ class Engine(Protocol):
         """x times public residues, one number or n."""
 
     def move(self, x: Value, change: Move) -> Value:
-        """The elements in other places."""
+        """The elements in their new places."""
 
     def join(self, parts: Sequence[Value]) -> Value:
         """Vectors one after the other."""
 
     def total(self, x: Value, rows: int, width: int) -> Value:
-        """The sums of `rows` parts of a width, element by element."""
+        """The element-wise sum of `rows` parts of one width."""
 
     def matmul_public(self, x: Value, shape: tuple[int, int], table: Residues, left: bool) -> Value:
         """A shared matrix of a shape times a public one, or the public one times it (left)."""
@@ -90,15 +90,15 @@ class _Run(Protocol):
 
 
 _LIGHT = 4
-"""One pass over a vector is this small a part of the work of a round."""
+"""One pass over a vector is a quarter of the work of a round."""
 
 R = TypeVar("R", bound=_Run)
 
 
 class LinearEngine(Generic[R]):
-    """What each linear sharing does alike, without a message. A party's last axis is the elements.
+    """The operations that every linear sharing does in the same way, without a message.
 
-    An engine adds to it what depends on how it shares.
+    The last axis of a party's array is the elements. A subclass adds the rest.
     """
 
     def __init__(self, run: R) -> None:
@@ -111,7 +111,7 @@ class LinearEngine(Generic[R]):
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """Who shares inputs and hears results without computing."""
+        """The names that share inputs and hear results without computing."""
         return tuple(self.run.clients)
 
     def add(self, x: Value, y: Value) -> Value:
@@ -143,9 +143,9 @@ class LinearEngine(Generic[R]):
 
 
 class AdditiveEngine(LinearEngine[Lockstep]):
-    """Additive shares, correlations from a dealer; any number of passive parties but all.
+    """Additive shares with correlations from a dealer, against all passive parties but one.
 
-    Of (a + d)(b + e), with d and e opened, c = a b and x = a + d, a share is c + d b + x e.
+    For x = a + d and y = b + e, with d and e opened and c = a b shared, x y = c + d b + x e.
     """
 
     def input(self, owner: str, residues: Residues) -> Value:
@@ -157,7 +157,7 @@ class AdditiveEngine(LinearEngine[Lockstep]):
         return [field.add(x[0], constant), *x[1:]]
 
     def move(self, x: Value, change: Move) -> Value:
-        """The elements in other places."""
+        """The elements in their new places."""
         return [np.ascontiguousarray(change(share)).reshape(-1) for share in x]
 
     def total(self, x: Value, rows: int, width: int) -> Value:
@@ -225,7 +225,7 @@ class AdditiveEngine(LinearEngine[Lockstep]):
 
 
 def masked(x: Residues, y: Residues, part: Sequence[Residues]) -> Residues:
-    """Return a party's shares of x - a and y - b, one after the other: what a product opens."""
+    """Return a party's shares of x - a and y - b, one after the other, for a product to open."""
     a, b, _ = part
     both = buffers.residues(x.size + y.size)
     field.subtract(x, a, out=both[: x.size])

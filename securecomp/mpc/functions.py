@@ -1,7 +1,7 @@
 """Functions of shared numbers on a binary grid: clamp, sigmoid, square root.
 
-A value is first brought into a fixed range, by comparisons with public numbers; there a polynomial
-or Newton's iteration holds. Errors are stated with all rounding in them.
+Comparisons with public numbers bring a value into a fixed range, where a polynomial or Newton's
+iteration holds. The stated errors include all rounding.
 
 Sources: Chebyshev series by T_(m+j) = 2 T_m T_j - T_(m-j); Newton's iteration as in Catrina,
 Saxena, Financial Cryptography 2010; the first guess is the classical linear one.
@@ -28,7 +28,7 @@ _MOST_BITS = 30
 
 
 def clamp(x: A, limit: int) -> A:
-    """Return x where it is within -limit and limit, else the nearer of the two."""
+    """Return x where it is from -limit to limit, and the nearer of the two elsewhere."""
     if x.bound <= limit * x.scale:
         return x
     flat = x.reshape(-1)
@@ -43,14 +43,15 @@ def clamp(x: A, limit: int) -> A:
 def sigmoid(x: A) -> A:
     """Return 1 / (1 + exp(-x)) within `SIGMOID_ERROR`, for every x.
 
-    The best odd polynomial of degree 15 on [-8, 8], where x was clamped to: beyond, the function is
-    within 3.4e-4 of its value at the end.
+    x is clamped to [-8, 8], because beyond 8 the function is within 3.4e-4 of its value there. On
+    that range the best odd polynomial of degree 15 is evaluated.
 
     Args:
         x: On a binary grid.
 
     Returns:
-        The same shape on a grid of 14 digits; by `SIGMOID_ERROR` below 0 or above 1 at most.
+        The same shape on a grid of 14 digits. A value may be up to `SIGMOID_ERROR` below 0 or
+        above 1.
 
     Raises:
         ParameterError: Not on a binary grid.
@@ -102,7 +103,7 @@ def _sum(c: Sequence[float]) -> float:
 
 
 def _within(c: Sequence[float], digits: int) -> int:
-    """Return what a series stays within, in units: a hundredth covers all rounding."""
+    """Return a bound of a series in units. A hundredth covers all rounding."""
     return math.ceil((_sum(c) + 0.01) * 2.0**digits)
 
 
@@ -141,7 +142,7 @@ def sqrt(x: A) -> A:
     for _ in range(3):
         rest = (3 - _product(w, _product(y, y, 7), 3)).within(3 << WORK)
         y = rounded(over(y * rest, 2), WORK).within(5 << (WORK - 1))
-    # For x = 0 the iteration runs away, and is multiplied by w = 0.
+    # For x = 0 the iteration diverges, and its result is multiplied by w = 0.
     root = _product(w, y, 1) * power
     return root.like(root.value, x.shape, 1 << (WORK + f // 2))
 

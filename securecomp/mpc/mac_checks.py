@@ -1,19 +1,19 @@
-"""Parties that check each other: what each heard, and the MACs of all that was opened.
+"""The MAC check: roles of parties that check all opened values, and whether all heard the same.
 
-Opened values are remembered, with each party's share of their MAC. A check goes in four steps, each
-a message from everybody to everybody:
+A party remembers the opened values, and its share of each value's MAC. A check takes four messages
+from everybody to everybody:
 
-1. a commitment to a random seed, drawn now: after all the openings that are checked;
-2. the seed, and a hash of all that this party heard so far, the commitments included. Hashes that
-   differ mean that somebody told two parties different things. The hash of all seeds gives random
-   coefficients rho, one for each opened value;
+1. a commitment to a random seed, which is drawn now, after the openings that are checked;
+2. the seed, and a hash of all that this party heard so far, the commitments included. If two hashes
+   differ, somebody told two parties different things. The hash of this transcript and of all seeds
+   gives random coefficients rho, one for each opened value;
 3. a commitment to sigma_i = sum rho_j (mac_ij - alpha_i opened_j);
-4. sigma_i. They sum up to zero, or a value was not opened as it was.
+4. sigma_i. Unless the sigmas sum up to zero, a value was not opened as it was.
 
 If an opened value is wrong, a check passes with probability at most 2/p, about 2^-60: the errors
-cancel in the random combination (1/p), or their sum times alpha was guessed (1/p). SHA-256 is taken
-for a random oracle. After a failure everybody drops alpha and all material: a failed check's sigma
-may tell alpha, which nothing is checked with any more.
+cancel in the random combination (1/p), or their sum times alpha was guessed (1/p). SHA-256 is
+modelled as a random oracle. After a failure everybody drops alpha and all material: a failed
+check's sigma may tell alpha, and nothing is checked with it any more.
 
 Source: Damgård, Keller, Larraia, Pastro, Scholl, Smart, ESORICS 2013, section 4 (MACCheck).
 """
@@ -63,8 +63,8 @@ class Opening(wire.Message, frozen=True):
 class MacParty(Party):
     """A computing party with a share of the key. It remembers what was opened, and checks it.
 
-    The party draws its own seed, makes its own sigma, opens the others' messages and counts them:
-    who drives it cannot leave a step or a message out. If a check fails, it drops its secrets.
+    The party draws its own seed, makes its own sigma, and opens and counts the others' messages. So
+    its driver cannot leave out a step or a message. If a check fails, the party drops its secrets.
 
     Attributes:
         unchecked: Number of values opened since the last check.
@@ -104,7 +104,7 @@ class MacParty(Party):
         self._commitments: dict[str, bytes] = {}
 
     def seeded(self, seed: bytes) -> None:
-        """Take the dealer's seed, and the share of the key that it stands for."""
+        """Take the dealer's seed, and expand this party's share of the key from it."""
         super().seeded(seed)
         self._key = mac_dealer.key_share(self._held(self._part))
 
@@ -145,9 +145,10 @@ class MacParty(Party):
         return mac_dealer.known(part, serial, size)
 
     def remember(self, opened: Residues, macs: Residues | None) -> None:
-        """Keep what was opened, and shares of its MACs, until it is checked.
+        """Keep an opened value, and this party's shares of its MACs, until the next check.
 
-        A value without MACs, which its owner said, is only compared with what the others heard.
+        A value that its owner announced has no MACs. The check then compares only what each party
+        heard.
         """
         self.state = self._next("remember")
         self.fresh = True
@@ -167,7 +168,7 @@ class MacParty(Party):
             raise LocalProtocolError(f"{self.name}: what was opened is not checked yet")
         return self._sealed([client], step, vector_body(values, field.BITS), ShareMessage.KIND)[0]
 
-    # The check: five calls, one message to each other party in each of the first four
+    # The check: five calls. Each of the first four returns a message for each other party.
 
     def commit_seed(self, step: int) -> dict[str, bytes]:
         """Draw a seed and commit to it. The check's four messages begin with this step.
@@ -205,7 +206,7 @@ class MacParty(Party):
         return self._open("open_sigma", received)
 
     def verdict(self, received: Mapping[str, wire.Buffer]) -> None:
-        """Take every other party's sigma, hold the sum of all against zero, and forget the values.
+        """Take every other party's sigma, check that all sum up to zero, and forget the values.
 
         Raises:
             ProtocolError: A value was not opened as it was.
@@ -234,14 +235,14 @@ class MacParty(Party):
         """Return the random coefficient of each unchecked value, once all seeds are known.
 
         Raises:
-            LocalProtocolError: They are not.
+            LocalProtocolError: A seed is missing.
         """
         if not self._coins:
             raise LocalProtocolError(f"{self.name}: the seeds of the check are not here yet")
         return prg.expand(prg.derive(self._coins, "checking"), self.unchecked)
 
     def sigma(self) -> Residues:
-        """Return the random combination of this party's shares of what must be zero, shape ()."""
+        """Return this party's share of the combination that must be zero, shape ()."""
         rho = self.coefficients()
         total = np.zeros((), np.uint64)
         start = 0
@@ -268,7 +269,7 @@ class MacParty(Party):
             return self._tell_others(message, following)
 
     def _settled(self, received: Mapping[str, wire.Buffer]) -> dict[str, bytes]:
-        """Return everybody's secret, held against its commitment and against what was heard."""
+        """Check everybody's commitment and transcript, and return the secrets."""
         openings = self._hear_others(received, Opening)
         heard = self._transcript.digest()
         for name, said in openings.items():
@@ -277,7 +278,7 @@ class MacParty(Party):
                 raise RemoteProtocolError(name, "does not open what it committed to")
         for name, said in openings.items():
             if not hmac.compare_digest(said.heard, heard):
-                # Either of the two, or who spoke to them: nobody can be blamed.
+                # It may be either of the two, or whoever spoke to them.
                 raise ProtocolError(
                     f"{self.name} and {name} did not hear the same; the computation is aborted"
                 )
@@ -293,7 +294,7 @@ class MacParty(Party):
     def _hear_others(
         self, received: Mapping[str, wire.Buffer], kind: type[wire.M]
     ) -> dict[str, wire.M]:
-        """Open what every other party said in this step, and go to the next."""
+        """Open every other party's message of this step, and go to the next step."""
         missing = sorted(set(self._others) - set(received))
         if missing or len(received) != len(self._others):
             raise LocalProtocolError(
@@ -309,7 +310,7 @@ class MacParty(Party):
         return heard
 
     def _digest(self, name: str, secret: bytes, nonce: bytes) -> bytes:
-        if len(nonce) != SECRET_BYTES:  # a length of its own choice would be room for a collision
+        if len(nonce) != SECRET_BYTES:  # a free length would leave room for a collision
             return b""
         facts = prg.join("checking commitment", self._computing.agreement, name, secret, nonce)
         return hashlib.sha256(facts).digest()
@@ -324,7 +325,7 @@ class MacParty(Party):
 
 
 class MacClient(Speaker):
-    """Shares inputs and hears results without computing; knows masks of its own, by the dealer."""
+    """Shares inputs and hears results without computing. The dealer's seed gives it its masks."""
 
     _part: Correlations | None = None
 
@@ -348,7 +349,7 @@ class MacClient(Speaker):
 
 
 class MacDealer(Dealer):
-    """Draws the seeds and makes the corrections, with MACs. Sees no data."""
+    """Draws all seeds and makes the corrections, with MACs. Sees no data."""
 
     _clients: tuple[Correlations, ...] = ()
 
@@ -375,7 +376,7 @@ class MacDealer(Dealer):
 
 
 def inner(a: Residues, b: Residues) -> Residues:
-    """Return the inner product of two vectors modulo p, shape (); of at most 2^32 elements."""
+    """Return the inner product modulo p of two vectors of at most 2^32 elements, shape ()."""
     products = field.multiply(a, b)
     low, high = products & np.uint64(0xFFFFFFFF), products >> np.uint64(32)
     return np.array((int(low.sum()) + (int(high.sum()) << 32)) % field.MODULUS, np.uint64)

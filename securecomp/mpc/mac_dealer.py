@@ -1,17 +1,18 @@
-"""Correlations with MACs: what the dealer of `dealing` gives to parties that need not be honest.
+"""Correlations with MACs, which a dealer gives to parties that may deviate.
 
-Every party has a share of the key alpha, and of every value x that is dealt a share of x and one of
-alpha x, its *MAC*. All of them are expanded from the party's seed, except what the last party gets
-as corrections: the MAC of everything, and its share of what is not free.
+Every party has a share of the key alpha. Of every dealt value x it has a share of x and a share of
+alpha x, the *MAC*. A party expands its shares from its seed, as in `correlated_randomness`. Only
+the last party gets some as corrections: those of all MACs, and of the values that follow from
+others.
 
 Kinds, for n elements:
 
 - triple: a, b uniform and c = a b; square: a and c = a^2; matrix: A, B and C = A B;
-- own: r uniform, which one party knows: it expands r from its own seed;
-- digits: of r, uniform below p, the digits of three bits (`digits`), the least first; and of each
-  digit d rows of [d >= 1], [d >= 2] ... [d >= 7], every one an element of the field.
+- own: r uniform, known to one party, which expands it from its own seed;
+- digits: r uniform below p, cut into digits of three bits (`digits`), the least first. For each
+  digit d there are rows of [d >= 1], [d >= 2] ... [d >= 7], each an element of the field.
 
-The dealer learns shapes only. It is honest: it deals what it should, and colludes with no party.
+The dealer learns shapes only. It is assumed to deal right correlations and to collude with nobody.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ CORRECTED: dict[Kind, tuple[int, ...]] = {
     "own": (0,),
     "digits": (0,),
 }
-"""Of which vectors the last party gets its share from the dealer; the MACs it gets of all."""
+"""The vectors whose share the last party gets from the dealer. It gets the MACs of all."""
 
 _DIGIT = 3  # fewer bits: more openings; more bits: more to deal
 _KEY = 0  # correlations are counted from 1
@@ -45,17 +46,17 @@ def key_share(part: Correlations) -> Residues:
 
 
 def known(part: Correlations, serial: int, size: int) -> Residues:
-    """Return the mask that the party with this part, and nobody else, knows."""
+    """Return the mask that only the party with this part knows, beside the dealer."""
     return part.residues(serial, _KNOWN, size)
 
 
 def sizes(kind: Kind, shape: Shape) -> tuple[int, ...]:
-    """Return how many elements each vector of a correlation has.
+    """Return the number of elements of each vector of a correlation.
 
     Args:
-        kind: Which.
-        shape: (n,); (m, k, n) for a matrix product; (n, who knows it) for an own mask; (n, cut)
-            for digits.
+        kind: The kind of correlation.
+        shape: (n,); (m, k, n) for a matrix product; (n, owner) for an own mask; (n, cut) for
+            digits.
     """
     if kind == "matrix":
         m, k, n = shape
@@ -70,7 +71,7 @@ def digits(cut: int) -> list[tuple[int, int]]:
     """Return the lowest bit, and the number of bits, of every digit of a residue.
 
     Args:
-        cut: A bit that a digit begins with; 0 if it does not matter.
+        cut: A bit at which a digit must begin; 0 for no such bit.
     """
     return [
         (place, min(_DIGIT, end - place))
@@ -91,9 +92,9 @@ def expand(
     Args:
         part: The party's.
         serial: Number of the correlation.
-        kind: Which.
+        kind: The kind of correlation.
         shape: As `sizes` takes it.
-        corrections: For the last party: what `corrections` returned.
+        corrections: For the last party, the result of `corrections`.
     """
     rest = iter(corrections or ())
     out = []
@@ -116,14 +117,14 @@ def corrections(
     shape: Shape,
     clients: Sequence[Correlations] = (),
 ) -> list[Residues]:
-    """Return what the last party takes in place of its own, in the order of the vectors.
+    """Return the last party's corrections, in the order of the vectors.
 
     Args:
         parts: All parties', the last party's at the end.
         serial: Number of the correlation.
-        kind: Which.
+        kind: The kind of correlation.
         shape: As `sizes` takes it.
-        clients: Those of clients, who know masks too; counted after the parties.
+        clients: The clients', who know masks too. They are counted after the parties.
     """
     key = _total([key_share(part) for part in parts])
     others = [expand(part, serial, kind, shape) for part in parts[:-1]]
@@ -148,7 +149,7 @@ def _value(
     shape: Shape,
     free: list[Residues],
 ) -> Residues:
-    """Return what follows from the vectors before, or from what no vector says."""
+    """Return a vector that follows from the vectors before it, or from parties' own masks."""
     parts, clients = held
     if kind == "matrix":
         m, k, n = shape

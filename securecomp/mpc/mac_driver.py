@@ -1,4 +1,4 @@
-"""Drives parties that check each other (`checking`), over a carrier."""
+"""The driver of parties that check each other (`mac_checks`), over a carrier."""
 
 import contextlib
 import time
@@ -26,11 +26,11 @@ from securecomp.protocol.journal import Journal
 Post = dict[str, dict[str, wire.Buffer]]
 """Recipient to sender to message."""
 LARGEST_UNCHECKED = 1 << 22
-"""So many opened values are checked before the next is opened, also if nothing is revealed."""
+"""After this many opened values there is a check, even if nothing is revealed."""
 
 
 class MacDriver(Lockstep):
-    """Drives parties that check each other; the first error ends it for all of them.
+    """Drives parties that check each other. The first error aborts all of them.
 
     Attributes:
         members: The parties.
@@ -104,10 +104,11 @@ class MacDriver(Lockstep):
         return cast("MacClient", self.clients[name])
 
     def pass_on(self, opened: Sequence[Residues], client: str) -> Residues:
-        """Tell a client what was opened and checked: every party says it.
+        """Tell a client a checked result: every party sends it.
 
         Raises:
-            ProtocolError: They do not say the same. One of them is honest, but not known.
+            ProtocolError: They do not say the same. At least one of them is honest, but nobody
+                knows which.
         """
         with self._or_abort():
             self._next_round()
@@ -124,7 +125,7 @@ class MacDriver(Lockstep):
         return said[0]
 
     def announce(self, owner: str, values: Residues) -> list[Residues]:
-        """Tell all parties what one says, and return it as each heard it."""
+        """Bring one name's vector to all parties, and return it as each heard it."""
         with self._or_abort():
             self._next_round()
             sender = self._speaker(owner)
@@ -141,7 +142,7 @@ class MacDriver(Lockstep):
         return [heard[name] for name in self.names]
 
     def open_checked(self, pairs: Sequence[Residues]) -> list[Residues]:
-        """Open a value to all, and return it as each heard it; the next check is on it too."""
+        """Open a value to all parties, and return it as each heard it. The next check covers it."""
         with self._or_abort():
             if self.members[0].unchecked + pairs[0].shape[1] > LARGEST_UNCHECKED:
                 self.check()
@@ -153,11 +154,11 @@ class MacDriver(Lockstep):
             return self.open(pairs[0].shape[1], lambda i: pairs[i][0].copy(), heard)
 
     def check(self) -> None:
-        """Check all that was said since the last check, if anything was: four rounds.
+        """Check everything that was opened or announced since the last check: four rounds, or none.
 
         Raises:
-            ProtocolError: Somebody deviated, perhaps by saying different things to different
-                parties. All secrets are dropped.
+            ProtocolError: Somebody deviated, perhaps by telling parties different things. All
+                secrets are dropped.
         """
         if not any(party.fresh for party in self.members):
             return

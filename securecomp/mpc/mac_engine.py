@@ -1,31 +1,33 @@
-"""The engine on authenticated shares: no party can change a result unseen.
+"""The engine on shares with MACs: no party can change a result unseen.
 
-Every value x is held as shares of x and of alpha x, for a key alpha that nobody knows: each party
-has a share of it from the dealer. Who changes its share of x by d must change its share of the MAC
-by alpha d. All that is opened is checked, in batches (`checking`), before anything is revealed.
+Every value x is held as shares of x and of alpha x. Nobody knows the key alpha; each party has a
+share of it from the dealer. A party that changes its share of x by d would have to change its share
+of the MAC by alpha d. All opened values are checked in batches (`mac_checks`) before anything is
+revealed.
 
-What is protected, against any number of parties but all that do what they like, together:
+Protected, against any number of parties but all, who deviate together as they like:
 
-- Privacy: they learn shapes, their own inputs and what is revealed to them. Whether a computation
-  aborts tells nothing of others' data either: an error is found with the same probability whatever
-  the data are; but see below for who may stop once it knows its result.
-- Correctness: what `reveal` returns is right for the inputs that were shared, but for a probability
-  of about 2^-60 a check. Otherwise it raises and returns nothing; all roles drop alpha and their
-  material, and refuse to say, hear or open anything later. All that was said before a result is
-  opened is uniform, so that an abort leaks nothing; who is no recipient never learns the result.
+- Privacy: they learn shapes, their own inputs and the values revealed to them. An abort tells
+  nothing of others' data either, because an error is found with the same probability whatever the
+  data are. (But a recipient may abort once it knows its result: see fairness below.)
+- Correctness: the result of `reveal` is right for the inputs that were shared, except with a
+  probability of about 2^-60 a check. Otherwise `reveal` raises and returns nothing. All roles then
+  drop alpha and their material, and refuse to say, hear or open anything later. All messages before
+  a result is opened are uniform, so that an abort leaks nothing. A party that is no recipient never
+  learns the result.
 
-What is not:
+Not protected:
 
-- The dealer is honest: it deals right correlations and colludes with nobody. With one party's help
-  it opens everything; wrong correlations (also selective failures: correlations that are wrong
-  where the data have a certain value) are not found.
-- A value beyond its declared bound is refused by its recipients; it tells them that somebody shared
-  what it should not, and does not end the computation.
-- No fairness: a recipient that deviates sees the result first and may then abort, so that the
-  others get nothing; also depending on the result. Who deviated is not always known.
-- Inputs: a party may share any element of the field, also beyond the declared bound. Where a bound
-  does not hold, comparisons and `truncate` of it give something else.
-- Denial of service: any party, and who carries the messages, can make it abort.
+- The dealer is assumed to deal right correlations and to collude with nobody. With one party's help
+  it opens everything. Wrong correlations are not found, nor selective failures: correlations that
+  are wrong only where the data have a certain value.
+- A value beyond its declared bound is refused by its recipients. That tells them that somebody
+  shared a wrong value, and does not end the computation.
+- Fairness: a recipient that deviates sees the result first and may then abort, also depending on
+  the result, so that the others get nothing. It is not always known who deviated.
+- Inputs: a party may share any element of the field, also beyond the declared bound. If a bound
+  does not hold, comparisons, truncation and division of that value give wrong results.
+- Availability: any party, and whoever carries the messages, can make the computation abort.
 
 Sources: Damgård, Pastro, Smart, Zakarias, CRYPTO 2012 (SPDZ); Damgård, Keller, Larraia, Pastro,
 Scholl, Smart, ESORICS 2013 (the check in batches).
@@ -43,20 +45,23 @@ from securecomp.mpc.mac_dealer import digits
 from securecomp.mpc.mac_driver import MacDriver
 
 _BLOCK = 1 << 14
-"""Elements compared at a time: each is 40 products."""
+"""Elements compared at a time. Each takes 40 products."""
 
 
 class MacEngine(LinearEngine[MacDriver]):
     """Additive shares with MACs, correlations from an honest dealer. A value is (2, n) a party."""
 
-    # What needs no messages
+    # Without messages
 
     def add_public(self, x: Value, constant: Residues) -> Value:
         """x + constant."""
         return self.add_each(x, [constant] * len(x))
 
     def add_each(self, x: Value, constants: Sequence[Residues]) -> Value:
-        """x + what each party heard: the first adds it, and each its key's share times it."""
+        """x + a public vector, as each party heard it.
+
+        The first party adds it to its share, and each party its key share times it to the MAC.
+        """
         out = []
         for party, pair, constant in zip(self.run.members, x, constants, strict=True):
             changed = pair.copy()
@@ -67,7 +72,7 @@ class MacEngine(LinearEngine[MacDriver]):
         return out
 
     def move(self, x: Value, change: Move) -> Value:
-        """The elements in other places."""
+        """The elements in their new places."""
         return [_rows(pair, change) for pair in x]
 
     def total(self, x: Value, rows: int, width: int) -> Value:
@@ -83,18 +88,19 @@ class MacEngine(LinearEngine[MacDriver]):
 
         return [_rows(pair, product) for pair in x]
 
-    # What needs some
+    # With messages
 
     def input(self, owner: str, residues: Residues) -> Value:
-        """Share a vector that one party has: it tells all what its mask does not hide.
+        """Share a vector that one party or client has.
 
-        The mask's shares and MACs are the dealer's; only the owner knows the mask.
+        The dealer gives shares and MACs of a mask that only the owner knows. The owner announces
+        its vector less the mask.
         """
         mask, shares = self.run.own_mask(owner, residues.size)
         return self.add_each(shares, self.run.announce(owner, field.subtract(residues, mask)))
 
     def open(self, x: Value) -> list[Residues]:
-        """Open x to all, as each party heard it. Only for what hides nothing: not yet checked."""
+        """Open a masked x to all, as each party heard it. It is not checked yet."""
         return self.run.open_checked(x)
 
     def multiply(self, x: Value, y: Value) -> Value:
@@ -106,7 +112,7 @@ class MacEngine(LinearEngine[MacDriver]):
         def product(party: int) -> Residues:
             d, e = opened[party][:size], opened[party][size:]
             _, b, c = parts[party]
-            for row in (0, 1):  # x y = c + d b + e x is linear in what is shared: so are MACs
+            for row in (0, 1):  # x y = c + d b + e x is linear in the shares, and so are the MACs
                 field_kernels.beaver(d, e, x[party][row], b[row], c[row], c[row])
             return c
 
@@ -165,11 +171,11 @@ class MacEngine(LinearEngine[MacDriver]):
         return self.join([work(block) for block in blocks])
 
     def reveal(self, x: Value, recipients: Sequence[str]) -> Residues:
-        """Open x to some parties, once all that led to it is checked, and x itself is.
+        """Open x to some parties or clients, after a check of all that led to it, and check x too.
 
-        For all parties x is opened, for some of them x less a mask that one recipient knows, for
-        each; so everybody takes part in the check, and only recipients learn x. A client is told
-        x less its mask by every party, once that is checked.
+        If all parties are recipients, x is opened. Otherwise, for each recipient, x less a mask
+        that only it knows is opened. So everybody takes part in the check, and only recipients
+        learn x. Every party tells a client x less its mask, once that is checked.
 
         Raises:
             ProtocolError: A party deviated. Nothing is returned; all is dropped.
@@ -200,5 +206,5 @@ def _masked(x: Residues, y: Residues, part: Sequence[Residues]) -> Residues:
 
 
 def _rows(pair: Residues, change: Move) -> Residues:
-    """Return both rows changed alike."""
+    """Return both rows changed in the same way."""
     return np.stack([np.ascontiguousarray(change(row)).reshape(-1) for row in pair])

@@ -1,7 +1,8 @@
-"""Numbers on a binary grid brought into a fixed range, where a series or an iteration holds.
+"""Normalisation: numbers on a binary grid are brought into a fixed range.
 
-The range is [1/2, 1): a value is multiplied by a power of 2 that comparisons with public powers
-choose, so that nothing of its size is revealed.
+Comparisons with public powers of 2 find the length of a value, in shares. The value is multiplied
+by the power of 2 that belongs to its length, so that it is from 1/2 to below 1. Nothing of its size
+is revealed.
 
 Source: Catrina, Saxena, Financial Cryptography 2010 (normalisation).
 """

@@ -1,4 +1,4 @@
-"""Public numbers beside shared ones: exact integers over a scale, and back to numbers."""
+"""Public numbers in a computation on shares, as exact integers over a scale."""
 
 import math
 from collections.abc import Sequence
@@ -38,11 +38,11 @@ class Public:
         binary grid is taken, or the grid of the decimals that floats are printed as.
 
         Args:
-            numbers: Of Python's or numpy's types, also fractions and decimals; any shape.
-            scale: Of what they meet.
+            numbers: Any of Python's or numpy's types of real numbers, any shape.
+            scale: The scale of the array that they meet.
 
         Raises:
-            ParameterError: Not finite numbers, or of a grid finer than 2^-24.
+            ParameterError: Not finite numbers, or their grid is finer than 2^-24.
         """
         if isinstance(numbers, cls):
             return numbers
@@ -75,12 +75,12 @@ class Public:
 
     @property
     def residues(self) -> Residues:
-        """Flat residues; of one number a scalar, which goes with every shape."""
+        """Flat residues; a single number gives a scalar, which fits every shape."""
         residues = field.public(self.integers)
         return residues.reshape(()) if residues.size == 1 else residues.reshape(-1)
 
     def broadcast(self, shape: tuple[int, ...]) -> "Public":
-        """Return them repeated to a larger shape; one number stays one."""
+        """Return them repeated to a larger shape. A single number stays one."""
         if self.integers.size == 1:
             return self
         return Public(np.broadcast_to(self.integers, shape), self.scale)

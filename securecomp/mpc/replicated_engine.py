@@ -5,34 +5,34 @@ local. Of a product party i can compute
 
     z_i = x_i (y_i + y_(i+1)) + x_(i+1) y_i,
 
-and z_0 + z_1 + z_2 = x y. To have two shares of it again, each party hides its z_i under a share of
-zero and says it to the one neighbour that lacks it, party i-1: one round, one element a party and
-product, of a matrix product one for each element of the result.
+and z_0 + z_1 + z_2 = x y. Each party hides its z_i under a share of zero and sends it to party i-1,
+so that every party has two shares again. That takes one round, and one element a party for each
+element of the result, also of a matrix product.
 
-Keys: party i draws a seed and seals it for party i-1, so that the stream F_j is known to the
-parties j and j-1, those who hold x_j. F_i - F_(i+1) is party i's share of zero. An input of party i
-is (x - F_(i+1)) + F_(i+1) + 0, of which one element travels, to party i-1.
+Keys: party i draws a seed and seals it for party i-1. So the parties j and j-1, who hold x_j, know
+the stream F_j. F_i - F_(i+1) is party i's share of zero. An input of party i is
+(x - F_(i+1)) + F_(i+1) + 0. Its first summand travels to party i-1.
 
-Comparisons and truncation: party 0 adds up x_0 + x_1 and party 1 takes x_2, which are shares of x
-for two. These two run the circuits of `comparing`, with party 2 as their dealer. What they get,
-u_0 + u_1, becomes F_0 + (u_0 - F_0 + u_1 - F_2) + F_2: they tell each other the two differences.
+Comparisons and truncation: party 0 adds up x_0 + x_1 and party 1 takes x_2, which are two shares of
+x. These two parties run the circuits of `compare_bits`, with party 2 as their dealer. Their result
+u_0 + u_1 becomes F_0 + (u_0 - F_0 + u_1 - F_2) + F_2: they tell each other the two differences.
 
 Security: against any single party that follows the protocol. Two together learn everything, and
-there is no integrity: a party that does not follow the protocol can change results unseen. A
-party's view is simulated from its input, the shapes, and what is revealed to it:
+there is no integrity: a party that deviates can change results unseen. A party's view can be
+simulated from its input, the shapes, and the values revealed to it:
 
 - Keys, and shares from streams, are random, and independent of all data.
 - In a product party i-1 gets z_i + F_i - F_(i+1). It does not have the key of F_(i+1), whose
-  elements are used once: what it gets is uniform, whatever the shares are. So is an input less
-  F_(i+1), which goes to party i-1.
+  elements are used once, so that the sum is uniform whatever the shares are. The same holds for an
+  input less F_(i+1).
 - When x is revealed to a party, the share it lacks is x less its own two. A client gets x_0 + x_1
-  and x_2, of which one is uniform and the other x less it.
-- Of a client's input a party gets two of three summands, any two of which are uniform.
-- In the circuits party 2 hears nothing, neither what is opened nor what the two tell each other
-  afterwards: knowing all masks as their dealer, it has nothing that they hide. Parties 0 and 1 see
-  what they see beside a dealer that colludes with neither (`computing`): openings that are uniform
-  given the party's own shares, as the masks are random to each of the two. Afterwards
-  party 0 gets u_1 - F_2 and has no key of F_2, party 1 gets u_0 - F_0 and has none of F_0.
+  and x_2: one is uniform, and the other is x less it.
+- Of a client's input a party gets two of three summands. Any two of them are uniform.
+- In the circuits party 2 knows all masks, as the dealer, but hears neither the openings nor the two
+  differences, so that it has nothing to unmask. Parties 0 and 1 see the openings as they do beside
+  a dealer that colludes with neither (`dealer_parties`): uniform given the party's own shares.
+  Afterwards party 0 gets u_1 - F_2 without the key of F_2, and party 1 gets u_0 - F_0 without the
+  key of F_0.
 
 Source: Araki, Furukawa, Lindell, Nof, Ohara, CCS 2016 (products, shares of zero from keys).
 """
@@ -55,17 +55,17 @@ class ReplicatedEngine(LinearEngine[ThreeParties]):
     """
 
     def input(self, owner: str, residues: Residues) -> Value:
-        """Share a vector that a party has, one vector to one party; or a client, to two."""
+        """Share a vector that one party or client has."""
         return self.run.input(owner, residues)
 
     def add_public(self, x: Value, constant: Residues) -> Value:
-        """x + constant: the two parties that hold x_0 add it."""
+        """x + constant, added by the two parties that hold x_0."""
         first = field.add(x[0][0], constant)
         last = field.add(x[2][1], constant)
         return [np.stack([first, x[0][1]]), x[1], np.stack([x[2][0], last])]
 
     def move(self, x: Value, change: Move) -> Value:
-        """The elements in other places."""
+        """The elements in their new places."""
         return [np.stack([change(row).reshape(-1) for row in pair]) for pair in x]
 
     def total(self, x: Value, rows: int, width: int) -> Value:
@@ -83,7 +83,7 @@ class ReplicatedEngine(LinearEngine[ThreeParties]):
         return [np.ascontiguousarray(product).reshape(2, -1) for product in made]
 
     def multiply(self, x: Value, y: Value) -> Value:
-        """x y: one round, each party says one element a product."""
+        """x y: one round, in which each party sends one element a product."""
 
         def local(party: int) -> Part:
             shares = (*x[party], *y[party])
@@ -92,11 +92,11 @@ class ReplicatedEngine(LinearEngine[ThreeParties]):
         return self.run.reshare(x[0].shape[1], local)
 
     def square(self, x: Value) -> Value:
-        """x^2, of which a party has x_i (x_i + 2 x_(i+1))."""
+        """x^2: a party's summand is x_i (x_i + 2 x_(i+1))."""
         return self.multiply(x, x)
 
     def matmul(self, x: Value, y: Value, shape: tuple[int, int, int]) -> Value:
-        """A matrix product: one round, each party says m n elements."""
+        """A matrix product: one round, in which each party sends m n elements."""
         m, k, n = shape
 
         def local(party: int) -> Part:

@@ -1,7 +1,7 @@
-"""How parties that compute on shares speak: what they say in a step, sealed for whom it is for.
+"""Base roles for computing on shares; messages are numbered by step and sealed per recipient.
 
-Parties compute; a dealer, where there is one, gives them correlations; clients share inputs and
-hear results, and take no part in the steps between.
+Parties compute. A dealer, if there is one, gives them correlations. Clients share inputs and hear
+results, and take no part in the steps between.
 """
 
 import hashlib
@@ -28,26 +28,24 @@ from securecomp.protocol.session import Conversation
 
 
 class Seed(wire.Message, frozen=True):
-    """Dealer to party, once: what its correlations are expanded from.
-    Owner to party: what its share of an input is expanded from.
-    """
+    """Dealer to party, once: the seed of its correlations. Owner to party: the seed of a share."""
 
     KIND: ClassVar[int] = 3
     seed: bytes
 
 
 class ShareMessage(wire.Message, frozen=True):
-    """One party's share of a masked or revealed value; or the dealer's correction."""
+    """One party's share of a masked or revealed value, or a correction from the dealer."""
 
     KIND: ClassVar[int] = 4
     vector: wire.Vector
 
 
 class ComputingSession(Conversation):
-    """Who computes, for whom, under which keys. `round` is the step that messages belong to.
+    """The agreement of a computation: its parties, dealer and clients, and their keys.
 
-    The dealer is a party of its own or, where there are others who never see what these open, one
-    of those (`replicated`); "" is none.
+    `round` is the step to which messages belong. The dealer is a party of its own, or the third
+    party of `replicated_engine`; "" stands for no dealer.
     """
 
     def __init__(
@@ -66,7 +64,7 @@ class ComputingSession(Conversation):
         self.dealer = dealer
         everyone = (*names, dealer) if dealer else names
         facts: list[str | bytes] = [protocol, session, *names, *(keys[n] for n in everyone)]
-        if clients:  # one field more, which no list of names and keys has
+        if clients:  # one field more than any list of names and keys has
             facts.append(prg.join("clients", *clients, *(keys[n] for n in clients)))
         self._agreement = hashlib.sha256(prg.join(*facts)).digest()
 
@@ -77,17 +75,17 @@ class ComputingSession(Conversation):
 
     @property
     def largest_message(self) -> int:
-        """Bytes that no message's body passes."""
+        """The largest size of a message's body, in bytes."""
         return wire.packed_size(wire.MAX_ELEMENTS, 64) + 4096
 
 
 def input_share(seed: bytes, session: bytes, size: int, serial: int) -> Residues:
-    """Return what a seed from an input's owner stands for."""
+    """Return the share to which a seed from an input's owner expands."""
     return prg.expand(prg.derive(seed, "sharing input", session, serial), size)
 
 
 class Speaker(Role):
-    """Seals what it says in a step, and opens what others say in it."""
+    """A role that seals its messages of a step, and opens those of others."""
 
     TRANSITIONS: ClassVar = {
         (State.READY, "say"): State.READY,
@@ -103,13 +101,13 @@ class Speaker(Role):
         journal: Journal | None = None,
         entropy: Entropy = entropy_.system,
     ) -> None:
-        """Take a session up, which a party does once.
+        """Take up a session. A party does so once.
 
         Raises:
             LocalProtocolError: The journal knows that this party took it up before.
         """
         super().__init__(name, State.READY)
-        # One-time randomness of a session is never used by two processes.
+        # A session's one-time randomness must not be used by two processes.
         (journal or MemoryJournal()).spend(f"computing {computing.id.hex()} as {name}")
         self._computing = computing
         self._identity = identity
@@ -118,7 +116,7 @@ class Speaker(Role):
         self._used: dict[str, int] = {}
 
     def _use_once(self, what: str, serial: int) -> None:
-        """Refuse one-time randomness whose number does not grow.
+        """Refuse one-time randomness unless its number is a new one.
 
         Raises:
             LocalProtocolError: It was used before.
@@ -145,7 +143,7 @@ class Speaker(Role):
     def hear(
         self, data: wire.Buffer, sender: str, step: int, kind: type[wire.M]
     ) -> tuple[wire.M, memoryview]:
-        """Open what a party said in a step.
+        """Open a party's message of a step.
 
         Raises:
             DecodeError, AuthenticationError: Not a message, or not this sender's.
@@ -162,7 +160,7 @@ class Speaker(Role):
         header, body = identity_.open_sealed(self._identity, c, c.agreement, data, self.name)
         if header.sender != sender or header.kind != kind.KIND:
             raise RemoteProtocolError(header.sender, "said something that is not awaited here")
-        # Two messages alike could be put in each other's place: there is one a step.
+        # Of two messages of one kind each could take the other's place, so there is one a step.
         if self._heard.get((sender, kind.KIND), -1) >= step:
             raise RemoteProtocolError(sender, "said twice what is said once in a step")
         self._heard[sender, kind.KIND] = step
@@ -181,16 +179,17 @@ class Speaker(Role):
         plus: Residues | None = None,
         out: Residues | None = None,
     ) -> Residues:
-        """Return the vector that a party said in a step.
+        """Return the vector that a party sent in a step.
 
         Args:
             data: The message.
-            sender: Who should have said it.
-            step: In which step.
+            sender: The party that should have sent it.
+            step: The step.
             size: Number of elements.
             bits: 64 for words.
-            plus: What to add it to, in place, or to exclusive-or with words.
-            out: Where to put residues, if not in a new array.
+            plus: An array to which residues are added, and with which words are exclusive-ored, in
+                place.
+            out: An array for the residues, instead of a new one.
 
         Raises:
             DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
@@ -209,11 +208,11 @@ class Speaker(Role):
             raise RemoteProtocolError(sender, str(error)) from None
 
     def hear_seed(self, data: wire.Buffer, sender: str, step: int) -> bytes:
-        """Return the seed that a party said in a step.
+        """Return the seed that a party sent in a step.
 
         Raises:
             DecodeError, AuthenticationError, RemoteProtocolError: As `hear`; also another length,
-                or something behind it.
+                or trailing bytes.
         """
         message, payload = self.hear(data, sender, step, Seed)
         if len(message.seed) != prg.SEED_BYTES or len(payload):
@@ -242,7 +241,7 @@ class Member(Speaker):
 
 
 def vector_body(vector: Residues, bits: int) -> wire.Bytes:
-    """Return the body that says a vector.
+    """Return the body of a message with a vector.
 
     Raises:
         RangeError: Too long for a message.
@@ -253,7 +252,7 @@ def vector_body(vector: Residues, bits: int) -> wire.Bytes:
 
 
 def empty_body(size: int, bits: int = field.BITS) -> tuple[wire.Bytes, wire.Words]:
-    """Return the body that says a vector, and the words in it that `wire.pack` has yet to write.
+    """Return the body of a message with a vector, and the words of it that `wire.pack` will fill.
 
     Raises:
         RangeError: Too long for a message.
@@ -267,10 +266,10 @@ def empty_body(size: int, bits: int = field.BITS) -> tuple[wire.Bytes, wire.Word
 
 
 def check_names(names: Sequence[str], dealer: str, clients: Sequence[str]) -> None:
-    """Refuse names that two roles, or two parties, would share.
+    """Refuse a name that two roles or two parties have.
 
     Raises:
-        ParameterError: It says which.
+        ParameterError: The message names it.
     """
     for several, what in ((names, "parties"), (clients, "clients")):
         if isinstance(several, str) or len(set(several)) != len(several):

@@ -1,4 +1,4 @@
-"""Choosing among shared values: only the choice is revealed, if it is revealed."""
+"""Selection among shared values: where, maximum, sort, median. Nothing is revealed."""
 
 import math
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def _chosen(condition: A, x: A, y: Operand) -> A:
 
 
 def concatenate(parts: list[A]) -> A:
-    """Return vectors of one scale, one after the other."""
+    """Return the elements of several vectors of one scale in one vector."""
     if not parts or any(p.scale != parts[0].scale or p.ndim != 1 for p in parts):
         raise ParameterError("concatenate takes vectors of one scale")
     first = parts[0]
@@ -52,7 +52,7 @@ def concatenate(parts: list[A]) -> A:
 
 
 def maximum(x: A) -> A:
-    """Return the largest element, of any shape; the rounds grow with the logarithm of the size."""
+    """Return the largest element. The rounds grow with the logarithm of the size."""
     return _tournament(x, lambda a, b: a < b)
 
 
@@ -62,7 +62,7 @@ def minimum(x: A) -> A:
 
 
 def argmax(x: A) -> A:
-    """Return the index of a vector's largest element, of the first if there are several."""
+    """Return the index of a vector's largest element, the first if there are several."""
     if x.ndim != 1 or not x.size:
         raise ParameterError("argmax takes a vector with at least one element")
     nothing = x * 0
@@ -71,7 +71,7 @@ def argmax(x: A) -> A:
     while values.size > 1:
         half = values.size // 2
         even, odd = slice(0, 2 * half, 2), slice(1, 2 * half, 2)
-        later = values[even] < values[odd]  # of equal ones the earlier stays
+        later = values[even] < values[odd]  # of equal ones the earlier one stays
         rest = slice(2 * half, None)
         places = concatenate([where(later, places[odd], places[even]), places[rest]])
         values = concatenate([where(later, values[odd], values[even]), values[rest]])
@@ -100,7 +100,7 @@ def sort(x: A) -> A:
     for low, high in network(n):
         a, b = x[low], x[high]
         swap = (b < a) * (b - a)
-        # Where each element of the next order comes from: what stays, the lower, the higher.
+        # The source of each element of the next order: it stays, or is the lower or the higher.
         source = np.arange(n)
         source[low] = n + np.arange(len(low))
         source[high] = n + len(low) + np.arange(len(high))
@@ -112,7 +112,7 @@ def sort(x: A) -> A:
 def quantile(x: A, q: float) -> A:
     """Return the element of rank ceil(q n): the lower inverse of the distribution function.
 
-    A float q stands for the decimal that it is printed as: a tenth of 10 elements is one.
+    A float q stands for the decimal that it is printed as, so that 0.1 of 10 elements is 1.
     """
     if not 0 <= q <= 1 or not x.size:
         raise ParameterError("a quantile is from 0 to 1, of at least one element")
@@ -121,7 +121,7 @@ def quantile(x: A, q: float) -> A:
 
 
 def median(x: A) -> A:
-    """Return the median: of an even number of elements the mean of the middle two, exactly."""
+    """Return the exact median: of an even number of elements the mean of the middle two."""
     if not x.size:
         raise ParameterError("an empty array has no median")
     ordered, n = sort(x.reshape(-1)), x.size
@@ -132,7 +132,7 @@ def median(x: A) -> A:
 
 
 def network(count: int) -> list[tuple[Places, Places]]:
-    """Return the layers of the sorting network: places to compare, the lower ones first."""
+    """Return the layers of the sorting network: the lower and the higher places to compare."""
     layers = []
     p = 1
     while p < count:

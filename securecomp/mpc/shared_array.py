@@ -1,4 +1,4 @@
-"""Arrays in shares, used as numpy's arrays are."""
+"""Shared arrays, which are used as numpy's arrays are."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Self

@@ -1,6 +1,6 @@
-"""Three parties in a ring, each with a key of its own and its next neighbour's: roles and driver.
+"""Three parties in a ring, each with its own key and its next neighbour's: role and driver.
 
-What they hold, and why it hides: `replicated`.
+`replicated_engine` explains their shares, and why these hide.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,12 +35,12 @@ from securecomp.protocol.session import ID_BYTES
 PROTOCOL = "sharing/replicated/1"
 PARTIES = 3
 PIECES = 4
-"""Of a party's vector, for threads to take one after the other."""
+"""Pieces of a party's vector, so that threads can share the work."""
 Purpose = Literal["zero", "input", "circuit"]
 Part = Callable[[int, int, Residues], object]
-"""Adds the elements from one to below another to an array."""
+"""Adds a range of elements to an array, given the range's start and stop."""
 Local = Callable[[int], Part]
-"""Gives what a party, by its index, makes of its own shares."""
+"""Gives a party's local result, by its index."""
 
 
 class ReplicatedParty(Member):
@@ -86,11 +86,11 @@ class ReplicatedParty(Member):
         return prg.derive(self._keys[which], f"replicated {purpose}", step)
 
     def stream(self, which: int, purpose: Purpose, step: int, size: int) -> Residues:
-        """Return what this party's own key (0) or the next one's (1) stands for in a step."""
+        """Return the stream of this party's own key (0), or the next party's (1), in a step."""
         return prg.expand(self._stream(which, purpose, step), size)
 
     def zero(self, step: int) -> Callable[[Residues, int], None]:
-        """Return what writes a block of this party's share of zero, given the block's number."""
+        """Return a function that writes a block of this party's share of zero, by its number."""
         return prg.Difference(*(self._stream(which, "zero", step) for which in (0, 1))).fill
 
     def _drop(self) -> None:
@@ -154,7 +154,7 @@ class ThreeParties:
         return self._rounds + self.pair.rounds
 
     def each(self, work: Callable[[int], T], elements: int) -> list[T]:
-        """Let every party, by its index, work for itself; return what each made."""
+        """Let every party do local work, by its index, and return the results."""
         found = self._carrier.each(work, range(PARTIES), elements)
         return [found[index] for index in range(PARTIES)]
 
@@ -171,7 +171,7 @@ class ThreeParties:
         return self._carrier.send(sender.name, recipient, data)
 
     def input(self, owner: str, residues: Residues) -> Value:
-        """Share a vector that a party has: the one before it gets a vector, the rest is there."""
+        """Share a party's vector: the party before it gets one vector, streams give the rest."""
         self._step += 1
         if owner in self.clients:
             return self._input_of_client(owner, residues)
@@ -190,9 +190,9 @@ class ThreeParties:
         return value
 
     def _input_of_client(self, owner: str, residues: Residues) -> Value:
-        """Share a client's vector: seeds of x_0 and x_1, and x_2 itself, each to its two holders.
+        """Share a client's vector: seeds for x_0 and x_1, and x_2 itself, each to its two holders.
 
-        Each party gets two of the three, which are uniform.
+        Each party gets two of the three, and any two are uniform.
         """
         size, sender = residues.size, self.clients[owner]
         rest = residues.copy()
@@ -230,7 +230,7 @@ class ThreeParties:
         post: dict[str, wire.Buffer] = {}
         parts = dict(zip(self.names, self.each(local, size), strict=True))
         bodies = {name: empty_body(size) for name in self.names}
-        # Three parties share two cores better in pieces; one of an empty vector is none.
+        # Three parties share two cores better in pieces. An empty vector has no piece.
         piece = -(-size // (PIECES * wire.BLOCK)) * wire.BLOCK or 1
 
         def make(task: tuple[str, int]) -> None:
@@ -263,7 +263,7 @@ class ThreeParties:
         return value
 
     def reveal(self, x: Value, recipients: Sequence[str]) -> Residues:
-        """Tell some parties a value: each hears the share it lacks from the party after it."""
+        """Open a value to some names: a party gets the share it lacks from the party after it."""
         self._next_round()
         step, size = self._step, x[0].shape[1]
 
@@ -290,7 +290,7 @@ class ThreeParties:
     def in_circuit(
         self, x: Value, circuit: Callable[[Lockstep, list[Residues]], list[Residues]]
     ) -> Value:
-        """Run a circuit between the first two parties: its own rounds, and one to share again."""
+        """Run a circuit between the first two parties, and share its result among all three."""
         found = circuit(self.pair, [field.add(x[0][0], x[0][1]), x[1][1]])
         self._next_round()
         step, size = self._step, found[0].size
@@ -302,7 +302,7 @@ class ThreeParties:
             party = self.parties[self.names.index(name)]
             rows = value[party.index]
             for row in (0, 1):
-                # Of the first two, the row that both have is what they tell each other.
+                # The row that both of the first two have is the one that they tell each other.
                 if party.index + row != 1:
                     rows[row] = party.stream(row, "circuit", step, size)
             if party.index < 2:

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from cases import each_case
 from deviations import NAMES, Run
 
 from securecomp.core import field
@@ -23,7 +24,7 @@ def run(replay):
 # Right results
 
 
-@pytest.mark.parametrize("parties", [2, 3, 4])
+@each_case("parties", [2, 3, 4])
 def test_all_operations_are_numpys(run, parties):
     r = run(parties)
     rng = np.random.default_rng(parties)
@@ -69,8 +70,8 @@ def test_all_operations_are_numpys(run, parties):
     assert not r.members[0].unchecked
 
 
-@pytest.mark.parametrize("parties", [2, 3, 4])
-@pytest.mark.parametrize("by", [1, 10, 30, 58])
+@each_case("parties", [2, 3, 4])
+@each_case("by", [1, 10, 30, 58])
 def test_truncation_is_exact(run, parties, by):
     r = run(parties)
     limit = (1 << 59) - 1
@@ -119,7 +120,7 @@ def test_long_vectors(run):
     assert r.members[0].unchecked == 0
 
 
-@pytest.mark.parametrize("to", [["ben"], ["cyd", "ada"]])
+@each_case("to", [["ben"], ["cyd", "ada"]])
 def test_who_is_no_recipient_never_sees_the_result(run, to):
     r = run(3)
     x = r.share("ada", [111, 222])
@@ -154,9 +155,9 @@ def test_integrity_is_mac_or_none(replay):
 # The pieces
 
 
-@pytest.mark.parametrize("parties", [2, 3])
-@pytest.mark.parametrize(
-    ("kind", "shape"),
+@each_case("parties", [2, 3])
+@each_case(
+    "kind, shape",
     [
         ("triple", (5,)),
         ("square", (5,)),

@@ -7,6 +7,7 @@ import functools
 
 import numpy as np
 import pytest
+from cases import each_case
 from deviations import (
     AT_THE_OUTPUT,
     MACS,
@@ -72,11 +73,8 @@ def check_nothing_works(r, x):
             use()
 
 
-@pytest.mark.parametrize("to", [None, "cyd", ["ada", "ben"]], ids=["all", "one", "two"])
-@pytest.mark.parametrize(
-    ("cheat", "reason"),
-    [*((cheat, "MACs do not fit") for cheat in MACS), *OTHERS],
-)
+@each_case("to", [None, "cyd", ["ada", "ben"]])
+@each_case("cheat, reason", [*((cheat, "MACs do not fit") for cheat in MACS), *OTHERS])
 def test_who_cheats_ends_it_and_nothing_is_revealed(run, cheat, reason, to):
     honest = run(3)
     result = [31 * 53, 47 * 59]
@@ -99,8 +97,8 @@ def test_who_cheats_ends_it_and_nothing_is_revealed(run, cheat, reason, to):
     check_nothing_works(r, kept[0])
 
 
-@pytest.mark.parametrize("parties", [2, 4])
-@pytest.mark.parametrize("cheat", MACS)
+@each_case("parties", [2, 4])
+@each_case("cheat", MACS)
 def test_macs_are_checked_by_any_number_of_parties(run, parties, cheat):
     assert multiply_and_reveal(run(parties)).tolist() == [31 * 53, 47 * 59]
     r = run(parties)
@@ -153,7 +151,7 @@ def test_an_owner_says_a_vector_of_another_length(run):
     check_aborted(r)
 
 
-@pytest.mark.parametrize("said", [bytes(9), b"", field.MODULUS.to_bytes(8, "big"), b"\xff" * 8])
+@each_case("said", [bytes(9), b"", field.MODULUS.to_bytes(8, "big"), b"\xff" * 8])
 def test_a_sigma_is_a_residue(run, said):
     r = run(3)
     x = r.share("ada", [1, 2])
@@ -164,8 +162,8 @@ def test_a_sigma_is_a_residue(run, said):
     check_aborted(r)
 
 
-@pytest.mark.parametrize("row", [0, 1])
-@pytest.mark.parametrize(
+@each_case("row", [0, 1])
+@each_case(
     "work",
     [
         lambda x: x < 40,
@@ -174,7 +172,6 @@ def test_a_sigma_is_a_residue(run, said):
         lambda x: x.square(),
         lambda x: x.reshape(1, 2) @ x.reshape(2, 1),
     ],
-    ids=["less", "equal", "truncate", "square", "matmul"],
 )
 def test_material_that_the_last_party_changes(run, work, row):
     honest = run(3)
@@ -187,7 +184,7 @@ def test_material_that_the_last_party_changes(run, work, row):
     check_aborted(r)
 
 
-@pytest.mark.parametrize("turn", range(7))
+@each_case("turn", range(7))
 def test_every_opening_of_a_comparison_is_checked(run, turn):
     r = run(2)
     x = r.share("ada", [31, -47])

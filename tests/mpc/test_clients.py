@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import each_case
 from mpc.computers import Listener, P
 from replaying import Replay
 
@@ -27,7 +28,7 @@ def started(facts, seed="clients", parties=PARTIES, clients=SITES):
     return Computation(parties, carrier, clients=clients, **facts), carrier
 
 
-@pytest.mark.parametrize("facts", ENGINES.values(), ids=ENGINES)
+@each_case("facts", ENGINES.values())
 def test_clients_inputs_are_what_they_shared(facts):
     run, _ = started(facts)
     x = run.share("north", [[-9, 4], [0, 7]], bound=9)
@@ -39,8 +40,8 @@ def test_clients_inputs_are_what_they_shared(facts):
     assert median(where(x > 0, x, y).reshape(-1)).reveal(to="north") == 5.5
 
 
-@pytest.mark.parametrize("facts", ENGINES.values(), ids=ENGINES)
-@pytest.mark.parametrize("edge", [[], [field.LIMIT, -field.LIMIT, 0]])
+@each_case("facts", ENGINES.values())
+@each_case("edge", [[], [field.LIMIT, -field.LIMIT, 0]])
 def test_edges(facts, edge):
     run, _ = started(facts)
     x = run.share("south", edge, bound=field.LIMIT)
@@ -48,8 +49,8 @@ def test_edges(facts, edge):
     assert x.reveal().tolist() == edge
 
 
-@pytest.mark.parametrize("parties", [2, 5])
-@pytest.mark.parametrize("facts", [{}, {"integrity": "mac"}], ids=["dealer", "mac"])
+@each_case("parties", [2, 5])
+@each_case("facts", [{}, {"integrity": "mac"}])
 def test_any_number_of_parties(facts, parties):
     run, _ = started(facts, parties=tuple("abcde"[:parties]), clients=SITES[:2])
     x = run.share("north", [1.5, -2.25], bound=4, bits=8)
@@ -57,7 +58,7 @@ def test_any_number_of_parties(facts, parties):
     assert (x * y).truncate(8).reveal(to="south").tolist() == [-1.5, -6.75]
 
 
-@pytest.mark.parametrize("facts", [{}, {"dealer": False}], ids=["dealer", "replicated"])
+@each_case("facts", [{}, {"dealer": False}])
 def test_any_shares_but_one_are_uniform(facts):
     """What a party holds of a client's input is spread over the field, and differs each time."""
     run, _ = started(facts)
@@ -80,7 +81,7 @@ def test_a_party_has_two_of_three_summands_and_they_differ():
         assert len(set(two.tolist())) == 100  # not 7 less something constant
 
 
-@pytest.mark.parametrize("facts", ENGINES.values(), ids=ENGINES)
+@each_case("facts", ENGINES.values())
 def test_what_is_revealed_to_a_client_reaches_no_party(facts):
     """Replayed with another input of the same client, all that parties hear is as random as before;
     with the same input and coins it is the same: there is no further source of what they hear.
@@ -99,8 +100,8 @@ def test_what_is_revealed_to_a_client_reaches_no_party(facts):
         assert {recipient for _, recipient, _ in routes} == {"north"}
 
 
-@pytest.mark.parametrize("facts", ENGINES.values(), ids=ENGINES)
-@pytest.mark.parametrize("position", [-1, -17, -40])
+@each_case("facts", ENGINES.values())
+@each_case("position", [-1, -17, -40])
 def test_changed_messages_of_and_to_clients_are_refused(facts, position):
     def go(run):
         x = run.share("north", [1, 2, 3], bound=3)
@@ -179,7 +180,7 @@ def test_a_seed_of_another_length_is_refused():
         run.share("north", [1], bound=1)
 
 
-@pytest.mark.parametrize("facts", ENGINES.values(), ids=ENGINES)
+@each_case("facts", ENGINES.values())
 def test_who_the_clients_are_is_part_of_the_agreement(facts):
     """A client of one computation speaks in no other, though the parties are the same."""
     agreements = set()
@@ -189,9 +190,9 @@ def test_who_the_clients_are_is_part_of_the_agreement(facts):
     assert len(agreements) == 4
 
 
-@pytest.mark.parametrize("facts", ENGINES.values(), ids=ENGINES)
-@pytest.mark.parametrize(
-    ("clients", "words"),
+@each_case("facts", ENGINES.values())
+@each_case(
+    "clients, words",
     [
         (("a", "north"), "'a' computes, and is a client too"),
         (("north", "north"), "the clients are several names, each once"),
@@ -209,7 +210,7 @@ def test_the_dealer_is_no_client():
         started({}, clients=("dealer",))
 
 
-@pytest.mark.parametrize("facts", ENGINES.values(), ids=ENGINES)
+@each_case("facts", ENGINES.values())
 def test_others_neither_share_nor_hear(facts):
     run, carrier = started(facts, clients=("north",))
     x = run.share("north", [1], bound=1)
@@ -233,7 +234,7 @@ def test_rounds_are_counted_in_the_transcript():
     assert run.engine.run.rounds - before == 2
 
 
-@pytest.mark.parametrize("facts", ENGINES.values(), ids=ENGINES)
+@each_case("facts", ENGINES.values())
 def test_messages_in_each_others_place_are_refused(facts):
     """Who carries messages swaps any two of one route, or brings the first twice."""
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpc.computers import NAMES, Listener, exact, same, sent
@@ -57,9 +58,8 @@ def operands(x_bound, y_bound, seed, count=120):
 
 
 RANGES = [
-    (1, 1), (7, 5), (1000, 1000), (5 * 10**6, 100), (2**20, 2**20), (2**30 - 1, 2**30 - 1),
-    (2**40, 3), (2**39, 2**39), (2**55, 2**20), (2**55, 2**49), (3, 2**49), (2**56 - 1, 1),
-    (2**56 - 1, 2**50 - 1), (100, 2**30),
+    (1, 1), (7, 5), (1000, 1000), (5 * 10**6, 100), (2**30 - 1, 2**30 - 1), (2**39, 2**39),
+    (2**55, 2**20), (3, 2**49), (2**56 - 1, 1), (2**56 - 1, 2**50 - 1), (100, 2**30),
 ]  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def test_what_an_audit_found(run):
     same(cents % 3, [Fraction(105, 100), Fraction(21, 10)])
 
 
-@pytest.mark.parametrize(("facts", "names"), ENGINES.values(), ids=ENGINES)
+@each_case("facts, names", ENGINES.values())
 def test_by_every_engine(facts, names):
     together = Computation(names, Listener(Replay("engines")), **facts)
     x, y = operands(2**20, 2**12, 7, 24)
@@ -135,11 +135,11 @@ def test_by_every_engine(facts, names):
 def test_grids_of_dividend_and_divisor(run):
     """Decimals by decimals, by bits, and the other way round: the floor, on a public grid."""
     x, y = [3, -7, 0.5, 99.75], [0.25, 3, -7.5, 41]
-    for x_grid in ({"decimals": 2}, {"bits": 2}, {"decimals": 4}, {"bits": 11}):
-        for y_grid in ({"decimals": 2}, {"bits": 2}, {"decimals": 3}, {"bits": 9}):
+    for x_grid in ({"decimals": 2}, {"bits": 2}, {"bits": 11}):
+        for y_grid in ({"decimals": 3}, {"bits": 2}, {"bits": 9}):
             a = run.share("north", x, bound=100, **x_grid)
             b = run.share("south", y, bound=50, **y_grid)
-            for bits in (None, 0, 5, 20):
+            for bits in (None, 5):
                 found = divide(a, b, bits=bits)
                 assert bits is None or found.scale == 1 << bits
                 case = (x_grid, y_grid, bits)

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from securecomp.core import prg
 from securecomp.mpc import Computation
@@ -37,7 +38,7 @@ def drawn(monkeypatch):
     return purposes, draws
 
 
-@pytest.mark.parametrize("facts", [{}, {"dealer": False}], ids=["dealer", "replicated"])
+@each_case("facts", [{}, {"dealer": False}])
 def test_no_block_hides_two_things(drawn, facts):
     purposes, draws = drawn
     run = Computation(("a", "b", "c"), LocalCarrier(), clients=("north",), **facts)

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from cases import each_case
 from deviations import NAMES, Network
 
 from securecomp.core import field
@@ -86,7 +87,7 @@ def test_the_honest_steps_pass_and_begin_anew(check):
             party.remember(np.zeros(2, np.uint64), None)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each_case("step", STEPS)
 def test_no_step_passes_without_hearing_everybody(check, step):
     for change in (
         lambda post: {},
@@ -103,7 +104,7 @@ def test_no_step_passes_without_hearing_everybody(check, step):
         dropped(c["ada"])
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each_case("step", STEPS)
 def test_one_message_does_not_stand_for_two(check, step):
     c = check()
     post = c.go(step)["ada"]
@@ -112,7 +113,7 @@ def test_one_message_does_not_stand_for_two(check, step):
     dropped(c["ada"])
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each_case("step", STEPS)
 def test_a_message_of_another_step_is_refused(check, step):
     """The first commitment instead of the second, a seed instead of a sigma, and the like."""
     for other in STEPS:

@@ -4,6 +4,7 @@ import operator
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from securecomp.core import field, field_kernels, prg
 from securecomp.errors import (
@@ -88,7 +89,7 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+@each_case("operation", OPERATIONS.values())
 def test_an_operation_is_numpys(computation, operation):
     x = computation.share("a", X, bound=9)
     y = computation.share("b", Y, bound=9)
@@ -118,14 +119,14 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize(("choice", "plain"), CHOICES.values(), ids=CHOICES)
-@pytest.mark.parametrize("owner", NAMES)
+@each_case("choice, plain", CHOICES.values())
+@each_case("owner", NAMES)
 def test_a_choice_is_numpys(computation, choice, plain, owner):
     shared = computation.share(owner, V, bound=9)
     np.testing.assert_array_equal(choice(shared).reveal(), plain(V))
 
 
-@pytest.mark.parametrize("owner", NAMES)
+@each_case("owner", NAMES)
 def test_products_reach_the_fields_bounds(computation, owner):
     ends = np.array([-PRODUCT_BOUND, 0, 1, PRODUCT_BOUND])
     x = computation.share(owner, ends, bound=PRODUCT_BOUND)
@@ -144,7 +145,7 @@ def test_comparisons_reach_the_fields_bounds(computation):
     np.testing.assert_array_equal((x == 0).reveal(), ends == 0)
 
 
-@pytest.mark.parametrize("bits", [1, 20, 58])
+@each_case("bits", [1, 20, 58])
 def test_truncation_is_the_floor(computation, bits):
     top = (1 << 59) - 1
     ends = np.array([-top, -(1 << bits), -1, 0, 1, (1 << bits) - 1, top])
@@ -214,7 +215,7 @@ def test_a_product_of_shares_is_exact_at_the_ends_of_the_field():
 # What it costs.
 
 
-@pytest.mark.parametrize("operation", ["multiply", "square"])
+@each_case("operation", ["multiply", "square"])
 def test_a_product_is_one_element_a_party_and_one_round(carrier, ring, operation):
     engine, n = ReplicatedEngine(ring), 10_000
     x = engine.input("a", np.ones(n, np.uint64))
@@ -250,7 +251,7 @@ def test_inputs_and_results_are_one_vector_each(carrier, ring):
     assert carrier.transcript.bytes_sent - n * 61 / 8 < 256
 
 
-@pytest.mark.parametrize("operation", ["negative", "zero"])
+@each_case("operation", ["negative", "zero"])
 def test_a_comparison_is_eight_rounds_and_the_third_party_hears_nothing(carrier, ring, operation):
     engine = ReplicatedEngine(ring)
     x = engine.input("a", np.ones(100, np.uint64))

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import stats
 
 from securecomp.core import field, prg
@@ -146,8 +147,8 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize("operation", VIEWS.values(), ids=VIEWS)
-@pytest.mark.parametrize("owner", NAMES)
+@each_case("operation", VIEWS.values())
+@each_case("owner", NAMES)
 def test_what_a_party_hears_is_uniform_and_says_nothing_of_the_data(
     ring, heard, replay, operation, owner
 ):
@@ -170,7 +171,7 @@ def test_what_a_party_hears_is_uniform_and_says_nothing_of_the_data(
                 assert stats.chi2_contingency(table).pvalue > 1e-5, (name, sender)
 
 
-@pytest.mark.parametrize("values", [0, LIMIT, -LIMIT])
+@each_case("values", [0, LIMIT, -LIMIT])
 def test_shares_of_constant_data_are_uniform(ring, values):
     engine = ReplicatedEngine(ring)
     x = engine.input("b", field.public(np.full(N, values)))
@@ -204,9 +205,7 @@ def test_a_computation_can_be_replayed(replay):
 # What is refused.
 
 
-@pytest.mark.parametrize(
-    "names", [("a", "b"), ("a", "b", "c", "d"), ("a", "b", "a"), "abc", (), ("a",)]
-)
+@each_case("names", [("a", "b"), ("a", "b", "c", "d"), ("a", "b", "a"), "abc", (), ("a",)])
 def test_other_than_three_parties_are_refused(carrier, names):
     with pytest.raises(ParameterError, match=r"exactly 3 parties|several names"):
         Computation(names, carrier, dealer=False)
@@ -258,7 +257,7 @@ def test_a_vector_of_another_length_is_refused(ring):
         ring.parties[0].said(said(ring.parties[1], 5, size=3), "b", 5, 4)
 
 
-@pytest.mark.parametrize("operation", ["multiply", "negative", "reveal"])
+@each_case("operation", ["multiply", "negative", "reveal"])
 def test_a_repeated_message_is_refused(replay, operation):
     class Repeating(LocalCarrier):
         first = None

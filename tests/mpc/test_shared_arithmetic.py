@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from mpc.computers import LIMIT, computation, fractions, same, sent
@@ -27,7 +28,7 @@ def ints(values):
     return np.array(values, object)
 
 
-@pytest.mark.parametrize("name", ["+", "-"])
+@each_case("name", ["+", "-"])
 def test_sums_and_differences_of_integers_around_powers_of_two(run, name):
     a, b = np.repeat(AROUND, len(AROUND)), np.tile(AROUND, len(AROUND))
     x = run.share("north", a, bound=1 << 54)
@@ -35,7 +36,7 @@ def test_sums_and_differences_of_integers_around_powers_of_two(run, name):
     same(OPERATIONS[name](x, y), OPERATIONS[name](a.astype(object), b.astype(object)))
 
 
-@pytest.mark.parametrize("other", [0, 1, -1, 2, -63])
+@each_case("other", [0, 1, -1, 2, -63])
 def test_products_with_small_factors_around_powers_of_two(run, other):
     x = run.share("north", AROUND, bound=(1 << 53) + 1)
     y = run.share("south", [other] * len(AROUND), bound=63)
@@ -43,7 +44,7 @@ def test_products_with_small_factors_around_powers_of_two(run, other):
     same(y * x, ints(AROUND) * other)
 
 
-@pytest.mark.parametrize("split", [0, 1, 15, 29, 30, 45, 59, 60])
+@each_case("split", [0, 1, 15, 29, 30, 45, 59, 60])
 def test_products_that_reach_the_fields_end(run, split):
     """Factors at both ends of their bounds, whose product is nearly (p-1)/2."""
     a = max((1 << split) - 1, 1)
@@ -55,7 +56,7 @@ def test_products_that_reach_the_fields_end(run, split):
     same(product, left * right)
 
 
-@pytest.mark.parametrize("a", [0, 1, -1, (1 << 30) - 1, 1 - (1 << 30)])
+@each_case("a", [0, 1, -1, (1 << 30) - 1, 1 - (1 << 30)])
 def test_squares(run, a):
     values = ints([a, -a, 0, a])
     square = run.share("north", values, bound=(1 << 30) - 1).square()
@@ -63,9 +64,7 @@ def test_squares(run, a):
     same(square, values**2)
 
 
-@pytest.mark.parametrize(
-    ("m", "k", "n"), [(1, 1, 1), (2, 3, 4), (5, 1, 2), (1, 7, 1), (3, 0, 2), (0, 2, 2), (2, 2, 0)]
-)
+@each_case("m, k, n", [(1, 1, 1), (2, 3, 4), (5, 1, 2), (1, 7, 1), (3, 0, 2), (0, 2, 2), (2, 2, 0)])
 def test_matrix_products(run, m, k, n):
     rng = np.random.default_rng(m * 100 + k * 10 + n)
     a = rng.integers(-(1 << 28), 1 << 28, (m, k), endpoint=True)
@@ -112,13 +111,13 @@ def test_sums_along_axes(run):
         assert x.sum(axis).bound == values.shape[axis] * 2000
 
 
-@pytest.mark.parametrize("size", [*range(1, 18), 31, 64, 65, 127])
+@each_case("size", [*range(1, 18), 31, 64, 65, 127])
 def test_sums_of_all_lengths(run, size):
     values = np.arange(size) * 7 - 3
     same(run.share("north", values, bound=1000).sum(), values.sum())
 
 
-@pytest.mark.parametrize("facts", [{}, {"decimals": 2}, {"bits": 3}])
+@each_case("facts", [{}, {"decimals": 2}, {"bits": 3}])
 def test_means_are_exact(run, facts):
     values = np.array([1.25, -7.5, 3, 0, 0.25, 2, 9]) * (4 if not facts else 1)
     x = run.share("north", values, bound=100, **facts)
@@ -147,7 +146,7 @@ INDICES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("index", INDICES, ids=str)
+@each_case("index", INDICES)
 def test_indexing_as_numpys(run, index):
     values = np.arange(8).reshape(2, 4) - 3
     x = run.share("north", values, bound=9)

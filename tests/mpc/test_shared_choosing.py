@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpc.computers import computation, exact, fractions, same, sent
@@ -81,7 +82,7 @@ def test_where_refuses_what_is_no_condition(run):
 # Extremes
 
 
-@pytest.mark.parametrize("size", [*range(1, 18), 33])
+@each_case("size", [*range(1, 18), 33])
 def test_extremes_of_all_lengths(size):
     run = computation(2, seed=size)
     values = np.random.default_rng(size).integers(-4, 4, size)
@@ -93,7 +94,7 @@ def test_extremes_of_all_lengths(size):
     assert largest.bound == smallest.bound == 4
 
 
-@pytest.mark.parametrize("values", list(itertools.product([0, 1], repeat=4)), ids=str)
+@each_case("values", list(itertools.product([0, 1], repeat=4)))
 def test_of_equal_ones_argmax_is_the_first(values):
     x = computation(2).share("north", values, bound=1)
     same(argmax(x), np.argmax(values))
@@ -108,7 +109,7 @@ def test_extremes_of_any_shape(run):
     same(argmax(x.reshape(-1)), 3)
 
 
-@pytest.mark.parametrize("size", [2, 3, 8, 64])
+@each_case("size", [2, 3, 8, 64])
 def test_rounds_of_extremes_grow_with_the_logarithm(size):
     run = computation(2)
     x = run.share("north", np.arange(size), bound=100)
@@ -130,7 +131,7 @@ def layers_sort(values, layers):
     return values
 
 
-@pytest.mark.parametrize("size", range(11))
+@each_case("size", range(11))
 def test_the_network_sorts_all_zeros_and_ones(size):
     """The 0-1 principle: a network that sorts these sorts everything (Knuth, 5.3.4)."""
     layers = network(size)
@@ -138,7 +139,7 @@ def test_the_network_sorts_all_zeros_and_ones(size):
         assert layers_sort(bits, layers) == sorted(bits)
 
 
-@pytest.mark.parametrize("size", [*range(70), 100, 129])
+@each_case("size", [*range(70), 100, 129])
 def test_the_networks_layers(size):
     """A place is in at most one pair of a layer; the lower place is first; Batcher's depth."""
     layers = network(size)
@@ -151,7 +152,7 @@ def test_the_networks_layers(size):
     assert len(layers) == k * (k + 1) // 2
 
 
-@pytest.mark.parametrize("size", range(41))
+@each_case("size", range(41))
 def test_sorting_all_lengths(size):
     run = computation(2, seed=size)
     values = np.random.default_rng(size).integers(-9, 9, size)
@@ -183,7 +184,7 @@ def test_sorting_anything(values):
 # Quantiles
 
 
-@pytest.mark.parametrize("size", range(1, 13))
+@each_case("size", range(1, 13))
 def test_medians(size):
     run = computation(2)
     values = np.random.default_rng(size).integers(-20, 20, size)
@@ -216,7 +217,7 @@ def test_a_tenth_of_ten_elements_is_one(run):
     same(quantile(x, 0.7), 6)
 
 
-@pytest.mark.parametrize("q", [-0.1, 1.1, float("nan"), 2, -1])
+@each_case("q", [-0.1, 1.1, float("nan"), 2, -1])
 def test_quantiles_that_are_none(run, q):
     with pytest.raises(ParameterError, match="a quantile is from 0 to 1"):
         quantile(run.share("north", [1], bound=1), q)

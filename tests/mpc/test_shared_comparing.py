@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpc.computers import LIMIT, computation, fractions, same, units
@@ -38,7 +39,7 @@ def boolean(array, want):
     same(array, np.asarray(want).astype(int))
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
+@each_case("name", COMPARISONS)
 def test_two_shared_vectors(run, name):
     compare = COMPARISONS[name]
     a, b = np.repeat(ENDS, len(ENDS)), np.tile(ENDS, len(ENDS))
@@ -46,7 +47,7 @@ def test_two_shared_vectors(run, name):
     boolean(compare(x, y), compare(a, b))
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
+@each_case("name", COMPARISONS)
 def test_the_whole_range_against_zero(run, name):
     compare = COMPARISONS[name]
     x = run.share("north", RANGE, bound=LIMIT)
@@ -55,7 +56,7 @@ def test_the_whole_range_against_zero(run, name):
     boolean(compare(-x, 0), compare(-np.array(RANGE), 0))
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
+@each_case("name", COMPARISONS)
 def test_public_numbers_on_either_side(name):
     run, compare = computation(2), COMPARISONS[name]
     a = np.array([-5, -1, 0, 1, 5, 7])
@@ -68,8 +69,8 @@ def test_public_numbers_on_either_side(name):
     boolean(compare(x, [[0], [1]]), compare(a, [[0], [1]]))
 
 
-@pytest.mark.parametrize("bound", [0, 1, 1 << 31, 1 << 53, HALF])
-@pytest.mark.parametrize("name", COMPARISONS)
+@each_case("bound", [0, 1, 1 << 31, 1 << 53, HALF])
+@each_case("name", COMPARISONS)
 def test_random_values_equal_values_and_neighbours(run, name, bound):
     compare = COMPARISONS[name]
     rng = np.random.default_rng(bound % 1000)
@@ -81,7 +82,7 @@ def test_random_values_equal_values_and_neighbours(run, name, bound):
     boolean(compare(x, x), compare(a, a))
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 63, 64, 65, 127, 128, 129, 200])
+@each_case("size", [0, 1, 2, 63, 64, 65, 127, 128, 129, 200])
 def test_all_lengths(run, size):
     """Bits are sliced in words of 64."""
     a = np.arange(size) * 37 % 11 - 5

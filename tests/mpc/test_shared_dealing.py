@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each_case
 from mpc.computers import NAMES, Listener, P, carrier, computation, opened_messages, said, units
 from replaying import Replay
 
@@ -65,8 +66,8 @@ def bit(words, i):
     return words[i // 64] >> (i % 64) & 1
 
 
-@pytest.mark.parametrize("count", PARTIES)
-@pytest.mark.parametrize("kind", SHAPES)
+@each_case("count", PARTIES)
+@each_case("kind", SHAPES)
 def test_correlations_are_right(kind, count):
     for shape in SHAPES[kind]:
         vectors = dealt(count, kind, shape)
@@ -110,7 +111,7 @@ def test_correlations_are_right(kind, count):
                 assert added(vectors, 1) == [v >> shape[1] for v in r]
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@each_case("kind", SHAPES)
 def test_sizes_are_those_of_the_vectors(kind):
     for shape in SHAPES[kind]:
         numbers, words = correlated_randomness.sizes(kind, shape)
@@ -120,7 +121,7 @@ def test_sizes_are_those_of_the_vectors(kind):
             assert correlated_randomness.is_words(kind, place) == (place >= len(numbers))
 
 
-@pytest.mark.parametrize("kind", ["triple", "mask", "gates"])
+@each_case("kind", ["triple", "mask", "gates"])
 def test_correlations_of_several_keystream_blocks(kind):
     n = prg.BLOCK_WORDS + 1 if kind != "mask" else 64 * 540
     parts = parts_of(2)
@@ -204,7 +205,7 @@ def test_a_number_is_never_used_twice(parties, monkeypatch):
     assert {kind for _, _, kind, _ in numbers} == set(correlated_randomness.CORRECTED)
 
 
-@pytest.mark.parametrize("parties", PARTIES)
+@each_case("parties", PARTIES)
 def test_the_dealer_sends_a_seed_to_each_and_corrections_to_the_last(parties):
     run = computation(parties)
     program(run)

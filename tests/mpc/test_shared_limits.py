@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from mpc.computers import LIMIT, NAMES, computation, same, sent
 
 from securecomp.errors import RangeError
@@ -53,7 +54,7 @@ def test_sums(run):
         refused(run, operation, "a sum")
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 9])
+@each_case("count", [1, 2, 3, 5, 9])
 def test_sums_along_an_axis(run, count):
     most = LIMIT // count
     values = np.full((count, 2), most) * [1, -1]
@@ -68,7 +69,7 @@ def test_sums_along_an_axis(run, count):
         refused(run, lambda: x.sum(), "a sum")
 
 
-@pytest.mark.parametrize("factor", [3, 5, 7, 9, 11, 13, 31, 41, 61, 151, 331, 1321])
+@each_case("factor", [3, 5, 7, 9, 11, 13, 31, 41, 61, 151, 331, 1321])
 def test_products_whose_bound_is_the_limit_exactly(run, factor):
     """2^60 - 1 has these divisors."""
     assert LIMIT % factor == 0
@@ -130,8 +131,8 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("name", CHOICES)
-@pytest.mark.parametrize("bound", [LIMIT // 4, LIMIT // 3, LIMIT // 3 + 1, HALF])
+@each_case("name", CHOICES)
+@each_case("bound", [LIMIT // 4, LIMIT // 3, LIMIT // 3 + 1, HALF])
 def test_choosing_works_as_far_as_comparing_does(run, name, bound):
     """Twice the bound fits: all can be compared, and a choice is within the bound of both."""
     unit = bound // 4
@@ -148,7 +149,7 @@ def test_choosing_works_as_far_as_comparing_does(run, name, bound):
         same(found, want * unit)
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@each_case("name", CHOICES)
 def test_choosing_beyond_is_refused_before_anything_is_sent(run, name):
     x = run.share("north", [1, -3, 2, 4], bound=HALF + 1)
     if name == "where":

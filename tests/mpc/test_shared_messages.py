@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each_case
 from mpc.computers import NAMES, Listener, P, carrier, computation, sent
 from replaying import Replay
 
@@ -54,8 +55,8 @@ def refused(change, step, parties=3):
     return errors
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("position", [-1, -17, -40])
+@each_case("step", STEPS)
+@each_case("position", [-1, -17, -40])
 def test_a_flipped_bit_of_the_body(step, position):
     def flip(run, number, data):
         changed = bytearray(data)
@@ -67,7 +68,7 @@ def test_a_flipped_bit_of_the_body(step, position):
         assert str(error).startswith(f"{sender}: the message was not made by this party or was ch")
 
 
-@pytest.mark.parametrize("parties", [2, 3])
+@each_case("parties", [2, 3])
 def test_any_flipped_bit_of_a_message(parties):
     """Header, names, salt, body, tag: refused with one of the documented errors."""
     run, x, _ = prepared(parties)
@@ -89,20 +90,20 @@ def test_any_flipped_bit_of_a_message(parties):
             x.reveal(to="north")
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("size", [0, 3, 60, -1])
+@each_case("step", STEPS)
+@each_case("size", [0, 3, 60, -1])
 def test_a_message_that_is_cut_off(step, size):
     for error, _, _ in refused(lambda run, n, data: data[:size], step):
         assert type(error) is DecodeError
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each_case("step", STEPS)
 def test_a_message_with_a_byte_more(step):
     for error, _, _ in refused(lambda run, n, data: data + b"\0", step):
         assert type(error) is DecodeError
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each_case("step", STEPS)
 def test_an_earlier_message_of_the_same_sender(step):
     def replay(run, number, data):
         record = carrier(run).record
@@ -130,7 +131,7 @@ def test_a_replayed_share_names_both_steps():
         x.reveal(to="north")
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each_case("step", STEPS)
 def test_a_message_of_another_session(step):
     """The same keys, the same step, sender and recipient."""
     listener = Listener(Replay("keys"))
@@ -215,7 +216,7 @@ BAD_SHARES = {
 }
 
 
-@pytest.mark.parametrize("body", BAD_SHARES.values(), ids=BAD_SHARES)
+@each_case("body", BAD_SHARES.values())
 def test_a_party_that_says_another_vector(body):
     errors = refused(lambda run, n, data: forged(run, n, data, body), "a result")
     for error, sender, _ in errors:
@@ -223,7 +224,7 @@ def test_a_party_that_says_another_vector(body):
         assert error.sender == sender
 
 
-@pytest.mark.parametrize("body", BAD_SHARES.values(), ids=BAD_SHARES)
+@each_case("body", BAD_SHARES.values())
 def test_a_dealer_that_says_another_correction(body):
     def change(run, number, data):
         return forged(run, number, data, body)
@@ -234,7 +235,7 @@ def test_a_dealer_that_says_another_correction(body):
         assert error.sender == DEALER
 
 
-@pytest.mark.parametrize("size", [0, 1, 15, 16, 31, 33, 64])
+@each_case("size", [0, 1, 15, 16, 31, 33, 64])
 def test_a_seed_of_another_length(size):
     body = wire.encode_body(Seed(bytes(size)))
     for error, sender, _ in refused(lambda r, n, d: forged(r, n, d, body), "an input"):
@@ -250,7 +251,7 @@ def test_a_seed_with_something_behind_it():
         assert error.sender == sender
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each_case("step", STEPS)
 def test_a_message_of_another_kind(step):
     def change(run, number, data):
         kind = wire.split_header(data)[0].kind
@@ -292,7 +293,7 @@ def rounds_of(run, operation):
     return run.engine.run.rounds - before, sent(run) - messages
 
 
-@pytest.mark.parametrize("parties", [2, 3, 5])
+@each_case("parties", [2, 3, 5])
 def test_rounds_and_messages(parties):
     run, x, y = prepared(parties)
     everyone = parties * (parties - 1)
@@ -312,7 +313,7 @@ def test_rounds_and_messages(parties):
     assert rounds_of(run, lambda: x.reveal("south")) == (1, parties - 1)
 
 
-@pytest.mark.parametrize("by", [1, 2, 3, 16, 29, 30, 32, 57, 58])
+@each_case("by", [1, 2, 3, 16, 29, 30, 32, 57, 58])
 def test_rounds_of_truncation(by):
     """An opening, two trees side by side, a gate, and back to the field."""
     run, x, _ = prepared(2)
@@ -320,7 +321,7 @@ def test_rounds_of_truncation(by):
     assert rounds_of(run, lambda: x.finer(1 << by).within(9).truncate(by))[0] == 3 + levels
 
 
-@pytest.mark.parametrize("parties", [2, 3, 5])
+@each_case("parties", [2, 3, 5])
 def test_bytes_of_a_product(parties):
     """Two elements of 61 bits from each party to each other; one from the dealer to the last."""
     run = computation(parties)

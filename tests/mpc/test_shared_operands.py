@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from mpc.computers import LIMIT, computation, exact, fractions, same, sent
@@ -44,7 +45,7 @@ def check(run, public, values, base=BASE, **facts):
     same(public * x, b * a)
 
 
-@pytest.mark.parametrize(("kind", "values"), INTEGERS.values(), ids=INTEGERS)
+@each_case("kind, values", INTEGERS.values())
 def test_integers_of_every_type(run, kind, values):
     public = np.array(values, kind)
     check(run, public, [int(v) for v in values])
@@ -53,7 +54,7 @@ def test_integers_of_every_type(run, kind, values):
     check(run, public[::-1], [int(v) for v in values[::-1]])
 
 
-@pytest.mark.parametrize("value", [True, False, 0, -1, 2**31, 2**53 + 1, -(2**57) + 1])
+@each_case("value", [True, False, 0, -1, 2**31, 2**53 + 1, -(2**57) + 1])
 def test_python_integers(run, value):
     check(run, value, [int(value)] * 3)
     check(run, [value, 1, value], [int(value), 1, int(value)])
@@ -62,9 +63,9 @@ def test_python_integers(run, value):
 FLOATS = [0.5, -0.5, -0.0, 2.0, 0.25, -1023.75, 2.0**24, 1.5 * 2**-20]
 
 
-@pytest.mark.parametrize("value", FLOATS)
-@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.longdouble])
-@pytest.mark.parametrize("facts", [{}, {"bits": 4}, {"decimals": 1}], ids=str)
+@each_case("value", FLOATS)
+@each_case("kind", [float, np.float64, np.float32, np.longdouble])
+@each_case("facts", [{}, {"bits": 4}, {"decimals": 1}])
 def test_floats(run, value, kind, facts):
     check(run, kind(value), [value] * 3, **facts)
     check(run, np.array([value, 1, 0.5], kind), [value, 1, 0.5], **facts)
@@ -109,7 +110,7 @@ def test_objects_that_are_numpy_integers(run):
     check(run, np.array([np.int64(4), np.uint8(200), 3], object), [4, 200, 3])
 
 
-@pytest.mark.parametrize("value", [2**63, 2**63 + 5, 2**64 - 1, 2**70, -(2**70), 10**40])
+@each_case("value", [2**63, 2**63 + 5, 2**64 - 1, 2**70, -(2**70), 10**40])
 def test_integers_beyond_the_field_times_zero_and_refused_elsewhere(run, value):
     zero = run.share("north", [0, 0], bound=0)
     wide = [value, np.array([value, value], object)]
@@ -202,7 +203,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("public", REFUSED.values(), ids=REFUSED)
+@each_case("public", REFUSED.values())
 def test_what_is_no_number_is_refused_before_anything_is_sent(run, public):
     x = run.share("north", BASE, bound=8)
     before = sent(run)

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from mpc.computers import NAMES, Listener, computation, same, sent
 
 from securecomp.errors import ParameterError, RangeError, ThresholdError
@@ -28,8 +29,8 @@ def refused(run, error, match, operation):
 # The parties
 
 
-@pytest.mark.parametrize(
-    ("names", "error", "match"),
+@each_case(
+    "names, error, match",
     [
         ("ab", ParameterError, "the parties are several names, each once"),
         (["a", "a"], ParameterError, "the parties are several names, each once"),
@@ -40,7 +41,6 @@ def refused(run, error, match, operation):
         (["a", ""], ParameterError, "name"),
         (["a", "x" * 101], ParameterError, "name"),
     ],
-    ids=str,
 )
 def test_parties_that_cannot_compute(names, error, match):
     listener = Listener()
@@ -84,7 +84,7 @@ INPUTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", INPUTS.values(), ids=INPUTS)
+@each_case("case", INPUTS.values())
 def test_inputs_that_cannot_be_shared(run, case):
     owner, values, facts, error, match = case
     refused(run, error, match, lambda: run.share(owner, values, **{"bound": 5} | facts))
@@ -169,7 +169,7 @@ def test_moves_that_cannot_be_made(run):
 # Revealing, and other computations
 
 
-@pytest.mark.parametrize("to", ["west coast", ["north", "nobody"], [], "", ("dealer",), "nort"])
+@each_case("to", ["west coast", ["north", "nobody"], [], "", ("dealer",), "nort"])
 def test_revealing_to_nobody(run, to):
     x = run.share("north", [1], bound=3)
     refused(

@@ -1,7 +1,7 @@
 """What is opened on the way is uniform and says nothing of the inputs; no message has more."""
 
 import numpy as np
-import pytest
+from cases import each_case
 from mpc.computers import (
     LIMIT,
     NAMES,
@@ -59,7 +59,7 @@ def places(bits):
     return [(0, 4), (29, 33), (bits - 4, bits)]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@each_case("name", PROGRAMS)
 def test_what_is_opened_is_uniform_whatever_the_inputs_are(name):
     seen = {}
     for which, inputs in INPUTS.items():
@@ -87,8 +87,8 @@ def test_what_is_opened_is_uniform_whatever_the_inputs_are(name):
             assert stats.ks_2samp(one, other).pvalue > UNLIKELY
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("parties", [2, 3])
+@each_case("name", PROGRAMS)
+@each_case("parties", [2, 3])
 def test_every_bit_of_what_is_opened_is_balanced(name, parties):
     """Also where a step opens few words: over all steps, and in each place of a word."""
     counts, total = np.zeros(64), 0
@@ -211,8 +211,8 @@ def test_messages_have_the_protocols_bytes_and_no_more():
     assert seen == {(n, Seed.KIND) for n in seeding} | {(n, ShareMessage.KIND) for n in speaking}
 
 
-@pytest.mark.parametrize("parties", [2, 3, 5])
-@pytest.mark.parametrize("to", [None, "south", ["north"], ["south", "north"], ("north",)])
+@each_case("parties", [2, 3, 5])
+@each_case("to", [None, "south", ["north"], ["south", "north"], ("north",)])
 def test_revealing_tells_those_that_it_names(parties, to):
     run = computation(parties)
     names = run.engine.names

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpc.computers import LIMIT, computation, same, sent, units
@@ -33,7 +34,7 @@ def adversarial(by):
     return sorted(v for v in signed if abs(v) <= MOST)
 
 
-@pytest.mark.parametrize("by", range(1, 59))
+@each_case("by", range(1, 59))
 def test_all_bits(by):
     run = computation(2, seed=by)
     values = adversarial(by)
@@ -43,7 +44,7 @@ def test_all_bits(by):
     assert cut.bound == (MOST >> by) + 1
 
 
-@pytest.mark.parametrize("by", [1, 2, 3, 7, 8, 16, 29, 30, 31, 32, 45, 57, 58])
+@each_case("by", [1, 2, 3, 7, 8, 16, 29, 30, 31, 32, 45, 57, 58])
 def test_any_number_of_parties(run, by):
     values = adversarial(by)
     assert units(shared(run, values).truncate(by)) == [v >> by for v in values]
@@ -60,7 +61,7 @@ def test_any_values(values, by, seed):
     assert units(shared(run, values).truncate(by)) == [v >> by for v in values]
 
 
-@pytest.mark.parametrize("by", [1, 20, 40, 58])
+@each_case("by", [1, 20, 40, 58])
 def test_the_same_value_a_thousand_times(by):
     """Fresh masks: wraps, borrows and ties all happen, and no result differs."""
     run = computation(2, seed=by)
@@ -103,7 +104,7 @@ def test_refused_beyond_its_range(run):
         assert x.scale == before_scale
 
 
-@pytest.mark.parametrize("by", [0, -1, 59, 60, 61, 64, 1000, None, "3", 1.5])
+@each_case("by", [0, -1, 59, 60, 61, 64, 1000, None, "3", 1.5])
 def test_refused_numbers_of_bits(run, by):
     x = shared(run, [1])
     before = sent(run)
@@ -112,7 +113,7 @@ def test_refused_numbers_of_bits(run, by):
     assert sent(run) == before
 
 
-@pytest.mark.parametrize(("facts", "by"), [({"decimals": 2}, 3), ({}, 1), ({"bits": 4}, 5)])
+@each_case("facts, by", [({"decimals": 2}, 3), ({}, 1), ({"bits": 4}, 5)])
 def test_refused_grids(run, facts, by):
     x = run.share("north", [1], bound=3, **facts)
     before = sent(run)

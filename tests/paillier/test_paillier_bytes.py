@@ -7,6 +7,7 @@ import tracemalloc
 import gmpy2
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paillier import textbook
@@ -49,8 +50,8 @@ class TestFormat:
         assert data == head(public) + body
         assert len(body) == 3 * size
 
-    @pytest.mark.parametrize(
-        ("values", "bound", "additions", "scale"),
+    @each_case(
+        "values, bound, additions, scale",
         [
             ([], 0, 1, 1),
             ([0], 0, 1, 1),
@@ -96,13 +97,13 @@ class TestRefusals:
             with pytest.raises(DecodeError, match=r"cut off$|ciphertexts take \d+ bytes, not \d+$"):
                 encoding.decode_vector(data[:size], public)
 
-    @pytest.mark.parametrize("more", [b"\0", b"x" * 128, b"\0" * 384])
+    @each_case("more", [b"\0", b"x" * 128, b"\0" * 384])
     def test_trailing_bytes(self, public, data, more):
         reason = f"^3 ciphertexts take 384 bytes, not {384 + len(more)}$"
         with pytest.raises(DecodeError, match=reason):
             encoding.decode_vector(data + more, public)
 
-    @pytest.mark.parametrize("version", [0, 2, 255])
+    @each_case("version", [0, 2, 255])
     def test_another_version(self, public, data, version):
         """A newer one says so before the rest is looked at, even for another key."""
         other = data[:4] + bytes([version]) + bytes(32)
@@ -110,7 +111,7 @@ class TestRefusals:
         with pytest.raises(DecodeError, match=reason):
             encoding.decode_vector(other, public)
 
-    @pytest.mark.parametrize("magic", [b"SCMP", b"SCPT", b"PK\3\4", b"\0\0\0\0", b"scpv"])
+    @each_case("magic", [b"SCMP", b"SCPT", b"PK\3\4", b"\0\0\0\0", b"scpv"])
     def test_another_kind_of_file(self, public, data, magic):
         with pytest.raises(DecodeError, match=r"^not a file of encrypted values$"):
             encoding.decode_vector(magic + data[4:], public)
@@ -121,8 +122,8 @@ class TestRefusals:
         with pytest.raises(KeyMismatchError, match=reason):
             encoding.decode_vector(data, stranger.public)
 
-    @pytest.mark.parametrize(
-        ("changes", "reason"),
+    @each_case(
+        "changes, reason",
         [
             ({"additions": 0}, "^the file's numbers are out of range$"),
             (
@@ -156,8 +157,8 @@ class TestRefusals:
         with pytest.raises(DecodeError, match=reason):
             encoding.decode_vector(head(public, **changes) + body, public)
 
-    @pytest.mark.parametrize("position", [1, 2, 3])
-    @pytest.mark.parametrize("case", ["zero", "n", "p", "n^2", "largest"])
+    @each_case("position", [1, 2, 3])
+    @each_case("case", ["zero", "n", "p", "n^2", "largest"])
     def test_what_is_no_ciphertext(self, private, data, position, case):
         p, q = textbook.factors(private)
         n = p * q

@@ -8,6 +8,7 @@ import gmpy2
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paillier import textbook
@@ -46,7 +47,7 @@ def bare(public):
 
 
 class TestInput:
-    @pytest.mark.parametrize("kind", [*INTEGERS, ">i2", ">u4", "<i8"])
+    @each_case("kind", [*INTEGERS, ">i2", ">u4", "<i8"])
     def test_every_type_of_numpy(self, private, enc, kind):
         values = np.array([0, 1, 100, 7, 127], kind)
         vector = enc(values)
@@ -55,13 +56,13 @@ class TestInput:
         assert got.tolist() == [0, 1, 100, 7, 127]
         assert (vector.length, vector.weight, vector.left) == (5, 1, 1023)
 
-    @pytest.mark.parametrize("kind", INTEGERS)
+    @each_case("kind", INTEGERS)
     def test_the_ends_of_every_type(self, private, enc, kind):
         ends = np.array([np.iinfo(kind).min, np.iinfo(kind).max], kind)
         assert decrypt(private, enc(ends, bound=2**64)).tolist() == ends.tolist()
 
-    @pytest.mark.parametrize(
-        ("values", "want"),
+    @each_case(
+        "values, want",
         [
             ([], []),
             ((), []),
@@ -84,7 +85,7 @@ class TestInput:
         assert decrypt(private, vector).tolist() == want
         assert len(vector.ciphertexts) == vector.packing.ciphertexts(len(want))
 
-    @pytest.mark.parametrize(
+    @each_case(
         "values",
         [
             [2**64, -(2**64), 0],
@@ -99,9 +100,7 @@ class TestInput:
         assert got.tolist() == values
         assert all(type(v) is int for v in got)
 
-    @pytest.mark.parametrize(
-        "values", [[2**63, -1], [-5, 2**64 - 1], [np.uint64(2**63), np.int8(-1)]]
-    )
+    @each_case("values", [[2**63, -1], [-5, 2**64 - 1], [np.uint64(2**63), np.int8(-1)]])
     def test_integers_that_numpy_reads_as_floats(self, private, enc, values):
         got = decrypt(private, enc(values, bound=2**64))
         assert got.tolist() == [int(v) for v in values]
@@ -110,8 +109,8 @@ class TestInput:
         values = np.array([np.True_, 5, False], object)
         assert decrypt(private, enc(values)).tolist() == [1, 5, 0]
 
-    @pytest.mark.parametrize(
-        ("values", "kind"),
+    @each_case(
+        "values, kind",
         [
             ([1.5], "float64"),
             ([1.0, 2.0], "float64"),
@@ -134,15 +133,14 @@ class TestInput:
         with pytest.raises(ParameterError, match=reason):
             enc(values)
 
-    @pytest.mark.parametrize(
-        ("values", "shape"),
-        [(5, r"\(\)"), ([[1, 2]], r"\(1, 2\)"), (np.zeros((0, 3)), r"\(0, 3\)")],
+    @each_case(
+        "values, shape", [(5, r"\(\)"), ([[1, 2]], r"\(1, 2\)"), (np.zeros((0, 3)), r"\(0, 3\)")]
     )
     def test_what_is_no_vector(self, enc, values, shape):
         with pytest.raises(ParameterError, match=f"^expected a vector, got shape {shape}$"):
             enc(values)
 
-    @pytest.mark.parametrize("bad", [BOUND + 1, -BOUND - 1, 2**62, -(2**70)])
+    @each_case("bad", [BOUND + 1, -BOUND - 1, 2**62, -(2**70)])
     def test_beyond_the_bound(self, enc, bad):
         with pytest.raises(RangeError, match=r"^a value is beyond the bound 1000 of a slot$"):
             enc([0, bad, 5])
@@ -165,8 +163,8 @@ class TestInput:
 
 
 class TestCiphertexts:
-    @pytest.mark.parametrize("exponent", ["half", "full"])
-    @pytest.mark.parametrize("owner", [False, True])
+    @each_case("exponent", ["half", "full"])
+    @each_case("owner", [False, True])
     def test_every_way_to_encrypt(self, private, enc, exponent, owner):
         """The textbook, which has no packing, tables or remainders, reads what is in them."""
         values = [(-1) ** i * (1000 - i) for i in range(90)]
@@ -247,7 +245,7 @@ class TestCiphertexts:
         assert nothing.ciphertexts == [1]
         assert nothing.rerandomised().ciphertexts[0] != 1
 
-    @pytest.mark.parametrize("exponent", ["", "HALF", None, 1, "quarter"])
+    @each_case("exponent", ["", "HALF", None, 1, "quarter"])
     def test_another_exponent(self, enc, exponent):
         with pytest.raises(ParameterError, match=r'^exponent is "half" or "full", not '):
             enc([1], exponent=exponent)
@@ -293,7 +291,7 @@ class TestArithmetic:
         assert decrypt(private, a).tolist() == self.A
         assert (a.weight, b.weight, c.weight) == (1, 1, 1)
 
-    @pytest.mark.parametrize("factor", [0, 1, -1, 2, -2, 15, 16, 17, 1023, -1024, 1024])
+    @each_case("factor", [0, 1, -1, 2, -2, 15, 16, 17, 1023, -1024, 1024])
     def test_scaling(self, private, enc, factor):
         for scaled in (enc(self.A) * factor, factor * enc(self.A)):
             assert scaled.weight == abs(factor)
@@ -317,7 +315,7 @@ class TestArithmetic:
         assert dot([a, b, a + b], [-3, 0, 4]).weight == 3 + 8
         assert (a + b).rerandomised().weight == 2
 
-    @pytest.mark.parametrize("additions", [1, 2, 3, 4, 5, 1023, 1024, 1025])
+    @each_case("additions", [1, 2, 3, 4, 5, 1023, 1024, 1025])
     def test_the_last_addition_that_is_allowed_and_the_next(self, private, enc, additions):
         one = enc([BOUND, -BOUND] * 40, additions=additions)
         full = one * additions
@@ -376,13 +374,13 @@ class TestArithmetic:
         with pytest.raises(RangeError):
             dot([one, one], [3, -2])
 
-    @pytest.mark.parametrize("factor", [1.0, 1.5, True, False, "2", None, Decimal(2), [1]])
+    @each_case("factor", [1.0, 1.5, True, False, "2", None, Decimal(2), [1]])
     def test_a_factor_that_is_no_integer(self, enc, factor):
         name = type(factor).__name__
         with pytest.raises(ParameterError, match=f"^a factor is an integer, not {name}$"):
             enc([1]) * factor
 
-    @pytest.mark.parametrize("operate", [operator.add, operator.sub])
+    @each_case("operate", [operator.add, operator.sub])
     def test_keys_do_not_mix(self, enc, stranger, bare, operate):
         ours = enc([1])
         for key in (stranger.public, bare):
@@ -394,7 +392,7 @@ class TestArithmetic:
             with pytest.raises(KeyMismatchError, match=reason):
                 dot([ours, theirs], [1, 1])
 
-    @pytest.mark.parametrize(
+    @each_case(
         "options",
         [{"bound": BOUND + 1}, {"bound": 10**6}, {"additions": 1023}, {"additions": 1025}],
     )
@@ -478,7 +476,7 @@ class TestDot:
         want = np.array(weights, np.int64) @ np.array(rows, np.int64).reshape(count, length)
         assert got.tolist() == want.tolist()
 
-    @pytest.mark.parametrize("weights", [[2**70, -(2**69)], [-(2**64), 0], [1, 2**100]])
+    @each_case("weights", [[2**70, -(2**69)], [-(2**64), 0], [1, 2**100]])
     def test_large_weights(self, private, enc, weights):
         rows = [[BOUND, -BOUND, 3], [BOUND, 5, -7]]
         vectors_ = [enc(row, additions=2**101) for row in rows]
@@ -487,7 +485,7 @@ class TestDot:
         ]
         assert decrypt(private, dot(vectors_, weights)).tolist() == want
 
-    @pytest.mark.parametrize("kind", INTEGERS)
+    @each_case("kind", INTEGERS)
     def test_weights_of_numpy(self, private, enc, kind):
         weights = np.array([3, 100], kind)
         got = decrypt(private, dot([enc([5, -6]), enc([-7, 8])], weights))
@@ -500,7 +498,7 @@ class TestDot:
         with pytest.raises(RangeError, match=r"^11 additions where the slots have room for 10"):
             dot([total, a], [-3, 2])
 
-    @pytest.mark.parametrize("weights", [[], [1], [1, 2, 3]])
+    @each_case("weights", [[], [1], [1, 2, 3]])
     def test_another_number_of_weights(self, enc, weights):
         reason = r"^as many weights as vectors are needed, and at least one$"
         with pytest.raises(ParameterError, match=reason):
@@ -510,7 +508,7 @@ class TestDot:
         with pytest.raises(ParameterError, match="and at least one"):
             dot([], [])
 
-    @pytest.mark.parametrize("bad", [1.0, True, "1", None, Fraction(1)])
+    @each_case("bad", [1.0, True, "1", None, Fraction(1)])
     def test_weights_that_are_no_integers(self, enc, bad):
         with pytest.raises(ParameterError, match=r"^weights are integers$"):
             dot([enc([1]), enc([2])], [1, bad])
@@ -527,7 +525,7 @@ class TestForgedCiphertexts:
         ciphertexts[1] = gmpy2.mpz(5 * p)
         return good, EncryptedVector(good.key, good.packing, 90, 1, ciphertexts)
 
-    @pytest.mark.parametrize("factor", [-1, -2, -1024])
+    @each_case("factor", [-1, -2, -1024])
     def test_a_negative_factor(self, forged, factor):
         """gmpy2's powmod takes the interpreter down here."""
         for operate in (lambda v: v * factor, lambda v: factor * v):
@@ -574,8 +572,8 @@ class TestForgedCiphertexts:
         with pytest.raises(RangeError):
             decrypt(private, vector)
 
-    @pytest.mark.parametrize(
-        ("length", "weight", "count", "error"),
+    @each_case(
+        "length, weight, count, error",
         [
             (-1, 1, 0, ParameterError),
             (1, 1, 0, ParameterError),

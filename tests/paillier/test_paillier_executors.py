@@ -10,6 +10,7 @@ from concurrent.futures import (
 from multiprocessing import get_context
 
 import pytest
+from cases import each_case
 from paillier.workers import Dying, Here
 
 from securecomp.errors import LocalProtocolError, ParameterError
@@ -62,8 +63,8 @@ def test_what_is_wrong_in_a_worker_is_said_as_it_is_here(public, batch, processe
         batch(processes, memory=99)
 
 
-@pytest.mark.parametrize("options", [{}, {"exponent": "full"}])
-@pytest.mark.parametrize("owned", [False, True])
+@each_case("options", [{}, {"exponent": "full"}])
+@each_case("owned", [False, True])
 def test_threads(private, batch, options, owned):
     with ThreadPoolExecutor(3) as pool:
         check(private, batch(pool, owner=private if owned else None, **options))
@@ -120,7 +121,7 @@ def test_a_pool_that_was_shut_down(batch):
         batch(pool)
 
 
-@pytest.mark.parametrize("at", [0, 1])
+@each_case("at", [0, 1])
 def test_a_pool_that_breaks(batch, at):
     with pytest.raises(LocalProtocolError, match=REASON):
         batch(Here(BrokenExecutor("gone"), at))
@@ -131,7 +132,7 @@ def test_a_pool_that_is_shut_down_meanwhile(batch):
         batch(Here(CancelledError(), 1))
 
 
-@pytest.mark.parametrize("fault", [MemoryError(), KeyError("x")])
+@each_case("fault", [MemoryError(), KeyError("x")])
 def test_another_fault_is_not_hidden(batch, fault):
     with pytest.raises(type(fault)):
         batch(Here(fault, 1))

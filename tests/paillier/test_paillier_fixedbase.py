@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import gmpy2
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,8 +26,8 @@ TABLES = PowerTables(8)
 
 
 class TestTables:
-    @pytest.mark.parametrize("window", range(1, 11))
-    @pytest.mark.parametrize("bits", [1, 7, 30, 64])
+    @each_case("window", range(1, 11))
+    @each_case("bits", [1, 7, 30, 64])
     def test_a_table_gives_the_power(self, window, bits):
         table = FixedBase(BASE, MODULUS, bits, window)
         top = (1 << bits) - 1
@@ -48,14 +49,14 @@ class TestTables:
         table = FixedBase(BASE + 5 * MODULUS, MODULUS, 16, 4)
         assert table.power(54321) == pow(BASE, 54321, MODULUS)
 
-    @pytest.mark.parametrize(
-        ("bits", "window", "element", "size"),
+    @each_case(
+        "bits, window, element, size",
         [(1024, 1, 512, 1024 * 562), (1024, 8, 512, 128 * 255 * 562), (10, 3, 0, 4 * 7 * 50)],
     )
     def test_the_memory_that_a_table_takes(self, bits, window, element, size):
         assert table_bytes(bits, window, element) == size
 
-    @pytest.mark.parametrize("window", range(1, 9))
+    @each_case("window", range(1, 9))
     def test_the_estimate_counts_every_number(self, window):
         table = FixedBase(BASE, MODULUS, 60, window)
         numbers = sum(len(row) - 1 for row in table._rows)  # but for the shared one
@@ -171,7 +172,7 @@ class TestProducts:
             want = want * pow(base, exponent, MODULUS) % MODULUS
         assert multi_power([b for b, _ in pairs], [e for _, e in pairs], MODULUS) == want
 
-    @pytest.mark.parametrize("exponent", [0, 1, 15, 16, 17, 255, 256, 2**64 - 1, 2**64, -1, -16])
+    @each_case("exponent", [0, 1, 15, 16, 17, 255, 256, 2**64 - 1, 2**64, -1, -16])
     def test_one_power(self, exponent):
         assert multi_power([BASE], [exponent], MODULUS) == pow(BASE, exponent, MODULUS)
 

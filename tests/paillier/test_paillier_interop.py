@@ -5,6 +5,7 @@ import json
 import math
 
 import pytest
+from cases import each_case
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -173,7 +174,7 @@ class TestFromPhe:
         with pytest.raises(KeyMismatchError, match=r"^a number is under another key$"):
             interop.from_phe(numbers, public)
 
-    @pytest.mark.parametrize("bad", [0, -1, "n", "p", "n2"])
+    @each_case("bad", [0, -1, "n", "p", "n2"])
     def test_what_is_no_ciphertext(self, private, theirs, bad):
         n = int(private.public.n)
         value = {"n": n, "p": textbook.factors(private)[0], "n2": n * n}.get(bad, bad)
@@ -199,7 +200,7 @@ class TestFromPhe:
         with pytest.raises(ParameterError, match=r"^the numbers' exponents are too far apart"):
             interop.from_phe(numbers(10**9), private.public)
 
-    @pytest.mark.parametrize("exponent", [-400_000, 400_000])
+    @each_case("exponent", [-400_000, 400_000])
     def test_an_exponent_that_no_number_has(self, private, theirs, exponent):
         """A double's exponent is from -269 to 256; one of 10^9 never comes back."""
         number = theirs.public_key.encrypt(EncodedNumber(theirs.public_key, 3, exponent))
@@ -231,7 +232,7 @@ class TestFromPhe:
 
 
 class TestToPhe:
-    @pytest.mark.parametrize("exponent", [0, -3, 2])
+    @each_case("exponent", [0, -3, 2])
     def test_phe_reads_ours(self, private, theirs, exponent):
         plan = interop.one_slot(private.public)
         values = [0, 1, -1, plan.bound, -plan.bound, 12345, -(2**200)]
@@ -248,7 +249,7 @@ class TestToPhe:
                 assert [theirs.decrypt(number) for number in numbers] == values
             assert theirs.decrypt(numbers[5]) == 12345 * 16.0**exponent
 
-    @pytest.mark.parametrize("additions", [1, 2, 3, 1024])
+    @each_case("additions", [1, 2, 3, 1024])
     def test_the_largest_sum_is_one_that_phe_takes(self, private, theirs, additions):
         plan = interop.one_slot(private.public, additions)
         vector = (
@@ -297,7 +298,7 @@ class TestToPhe:
         with pytest.raises(BackendUnavailableError, match=r"^phe is not installed; pip install"):
             interop.to_phe(vector)
 
-    @pytest.mark.parametrize("additions", [2**600, 0, -5])
+    @each_case("additions", [2**600, 0, -5])
     def test_additions_that_cannot_be(self, public, additions):
         with pytest.raises((ParameterError, RangeError)):
             interop.one_slot(public, additions)

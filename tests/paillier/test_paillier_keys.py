@@ -7,6 +7,7 @@ import math
 
 import gmpy2
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paillier import textbook
@@ -38,7 +39,7 @@ def prime(bits, accept=lambda p: True, start=0):
 
 
 class TestGeneration:
-    @pytest.mark.parametrize("bits", [64, 66, 128, 250, 256, 512, 1022])
+    @each_case("bits", [64, 66, 128, 250, 256, 512, 1022])
     def test_what_a_key_is(self, replay, bits):
         key = PrivateKey.generate(bits, **TESTS, entropy=replay(f"bits {bits}"))
         p, q = textbook.factors(key)
@@ -82,15 +83,15 @@ class TestGeneration:
     def test_the_default(self, replay):
         assert PrivateKey.generate(entropy=replay("the default")).public.bits == 3072
 
-    @pytest.mark.parametrize("bits", [1, 65, 511, 513, 2047, 2049, 3073, 62, 2, 0, -2, -512, 16386])
-    @pytest.mark.parametrize("flags", [{}, TESTS], ids=["", "for tests"])
+    @each_case("bits", [1, 65, 511, 513, 2047, 2049, 3073, 62, 2, 0, -2, -512, 16386])
+    @each_case("flags", [{}, TESTS])
     def test_a_length_that_cannot_be(self, bits, flags):
         """phe never comes back from an odd length."""
         reason = rf"^a key has an even number of bits up to 16384, not {bits}$"
         with pytest.raises(ParameterError, match=reason):
             PrivateKey.generate(bits, **flags, entropy=None)
 
-    @pytest.mark.parametrize("bits", [64, 1024, 2046])
+    @each_case("bits", [64, 1024, 2046])
     def test_a_short_key(self, bits):
         reason = f"^a key of {bits} bits is not safe; use at least 2048, better 3072$"
         with pytest.raises(ParameterError, match=reason):
@@ -150,8 +151,8 @@ CLOSE = prime(1024, start=SAFE - (3 << 1022) + (1 << 900))
 
 
 class TestPrivate:
-    @pytest.mark.parametrize(
-        ("p", "q", "reason"),
+    @each_case(
+        "p, q, reason",
         [
             (P, P, "the factors of the private key are equal or of other lengths"),
             (P, SHORT, "the factors of the private key are equal or of other lengths"),
@@ -166,21 +167,6 @@ class TestPrivate:
             (P, NEAR, "an unsafe modulus: its factors are equal or too close"),
             (3, 3, "the factors of the private key are equal"),
             (5, 7, "^a key has an even number of bits up to 16384, not 6$"),
-        ],
-        ids=[
-            "p,p",
-            "p,short",
-            "short,p",
-            "p,even",
-            "composite,q",
-            "q,p^2",
-            "2,q",
-            "1,n",
-            "0,0",
-            "-p,-q",
-            "close",
-            "3,3",
-            "5,7",
         ],
     )
     def test_factors_that_make_no_key(self, p, q, reason):
@@ -225,8 +211,8 @@ class TestPrivate:
 
 
 class TestPublic:
-    @pytest.mark.parametrize(
-        ("n", "reason"),
+    @each_case(
+        "n, reason",
         [
             (P * Q * 4, "^not a Paillier modulus: it is even or prime$"),
             (1 << 511, "^not a Paillier modulus: it is even or prime$"),
@@ -246,7 +232,6 @@ class TestPublic:
             (1, "^a key has an even number of bits"),
             ((1 << 16385) + 1, "^a key has an even number of bits up to 16384, not 16386$"),
         ],
-        ids=["4pq", "2^511", "prime", "p^2", "p^4", "p^3", "close", "odd", "0", "1", "long"],
     )
     def test_what_is_no_modulus(self, n, reason):
         with pytest.raises(ParameterError, match=reason):
@@ -256,14 +241,14 @@ class TestPublic:
         with pytest.raises(ParameterError):
             PublicKey(-P * Q, **TESTS)
 
-    @pytest.mark.parametrize("bits", [512, 2046])
+    @each_case("bits", [512, 2046])
     def test_a_short_one(self, bits):
         n = prime(bits // 2) * prime(bits // 2, start=1 << (bits // 2 - 4))
         with pytest.raises(ParameterError, match=f"^a key of {bits} bits is not safe"):
             PublicKey(n)
         assert PublicKey(n, **TESTS).bits == bits
 
-    @pytest.mark.parametrize("case", ["0", "1", "-1", "-5", "n", "p", "5q", "n^2", "n^2+2"])
+    @each_case("case", ["0", "1", "-1", "-5", "n", "p", "5q", "n^2", "n^2+2"])
     def test_an_h_s_that_is_none(self, private, case):
         p, q = textbook.factors(private)
         n = p * q
@@ -272,7 +257,7 @@ class TestPublic:
         with pytest.raises(ParameterError, match=reason):
             PublicKey(n, int(case) if h_s is None else h_s, **TESTS)
 
-    @pytest.mark.parametrize("case", ["-1", "1+n", "1+7n", "n-1"])
+    @each_case("case", ["-1", "1+n", "1+7n", "n-1"])
     def test_an_h_s_that_hides_nothing(self, public, case):
         """Modulo n they are 1 or -1: a ciphertext is then its plaintext, in clear."""
         n, n2 = public.n, public.n2
@@ -308,8 +293,8 @@ class TestPublic:
 class TestCiphertexts:
     GOOD = 12345
 
-    @pytest.mark.parametrize("case", ["0", "-1", "-12345", "n^2", "n^2+1", "above"])
-    @pytest.mark.parametrize("position", [1, 2, 4])
+    @each_case("case", ["0", "-1", "-12345", "n^2", "n^2+1", "above"])
+    @each_case("position", [1, 2, 4])
     def test_out_of_range(self, private, case, position):
         n2 = private.public.n2
         bad = {"n^2": n2, "n^2+1": n2 + 1, "above": n2 * 9 + 5}.get(case)
@@ -319,8 +304,8 @@ class TestCiphertexts:
         with pytest.raises(DecodeError, match=reason):
             private.public.check_ciphertexts(ciphertexts)
 
-    @pytest.mark.parametrize("case", ["n", "p", "7q", "p^2", "n*(n-1)", "5n"])
-    @pytest.mark.parametrize("position", [1, 2, 4])
+    @each_case("case", ["n", "p", "7q", "p^2", "n*(n-1)", "5n"])
+    @each_case("position", [1, 2, 4])
     def test_not_invertible(self, private, case, position):
         p, q = textbook.factors(private)
         n = p * q
@@ -378,27 +363,26 @@ class TestFiles:
         assert PrivateKey.from_json(real.to_json()).public == real.public
         assert PublicKey.from_json(real.public.to_json()) == real.public
 
-    @pytest.mark.parametrize("kind", [PrivateKey, PublicKey])
+    @each_case("kind", [PrivateKey, PublicKey])
     def test_a_short_one_needs_the_flag(self, private, kind):
         text = private.to_json() if kind is PrivateKey else private.public.to_json()
         with pytest.raises(ParameterError, match=r"^a key of 512 bits is not safe"):
             kind.from_json(text)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "text",
         [
             *("", " ", "{", "null", "[]", "7", '"DAJ"', "NaN", "[" * 100_000, '{"kty": ' * 9000),
             *("{}", '{"kty": "DAJ"}', '{"kty": "DAJ", "alg": "PAI-GN1"}', "7" * 5000, "\0", "é"),
             '{"kty": "DAJ", "key_ops": ["decrypt"]}',
         ],
-        ids=lambda text: text[:20],
     )
-    @pytest.mark.parametrize("kind", [PrivateKey, PublicKey])
+    @each_case("kind", [PrivateKey, PublicKey])
     def test_junk(self, kind, text):
         with pytest.raises(DecodeError):
             kind.from_json(text, **TESTS)
 
-    @pytest.mark.parametrize("kind", [PrivateKey, PublicKey])
+    @each_case("kind", [PrivateKey, PublicKey])
     def test_a_huge_file_is_not_parsed(self, kind, private):
         text = private.to_json() if kind is PrivateKey else private.public.to_json()
         fits = text + " " * (8 * 16384 - len(text))
@@ -417,22 +401,22 @@ class TestFiles:
             inner[path[-1]] = value
         return json.dumps(fields)
 
-    @pytest.mark.parametrize("value", ["****", "AAA\n", "a b", "A", "é", " ", "AA=A", "A" * 16388])
-    @pytest.mark.parametrize("name", ["n", "securecomp_h_s", "p", "q"])
+    @each_case("value", ["****", "AAA\n", "a b", "A", "é", " ", "AA=A", "A" * 16388])
+    @each_case("name", ["n", "securecomp_h_s", "p", "q"])
     def test_text_that_is_no_base64(self, private, name, value):
         path = (name,) if name in "pq" else ("pub", name)
         reason = f"^the key file('s '{name}' is not base64url| has no valid number '{name}')$"
         with pytest.raises(DecodeError, match=reason):
             PrivateKey.from_json(self.changed(private, *path, value=value), **TESTS)
 
-    @pytest.mark.parametrize("value", [5, [], {}, True, 1.5])
-    @pytest.mark.parametrize("name", ["n", "securecomp_h_s", "p", "q"])
+    @each_case("value", [5, [], {}, True, 1.5])
+    @each_case("name", ["n", "securecomp_h_s", "p", "q"])
     def test_a_number_that_is_no_text(self, private, name, value):
         path = (name,) if name in "pq" else ("pub", name)
         with pytest.raises(DecodeError, match=f"^the key file has no valid number '{name}'$"):
             PrivateKey.from_json(self.changed(private, *path, value=value), **TESTS)
 
-    @pytest.mark.parametrize("name", ["p", "q", "n"])
+    @each_case("name", ["p", "q", "n"])
     def test_a_missing_number(self, private, name):
         path = (name,) if name in "pq" else ("pub", name)
         with pytest.raises(DecodeError, match=f"^the key file has no valid number '{name}'$"):
@@ -454,8 +438,8 @@ class TestFiles:
         with pytest.raises(ParameterError, match="a factor of the private key is not an odd prime"):
             PrivateKey.from_json(text, **TESTS)
 
-    @pytest.mark.parametrize(
-        ("path", "value", "reason"),
+    @each_case(
+        "path, value, reason",
         [
             (("kty",), "RSA", "^not a Paillier private key file"),
             (("kty",), None, "^not a Paillier private key file"),
@@ -474,7 +458,7 @@ class TestFiles:
         with pytest.raises(DecodeError, match=reason):
             PrivateKey.from_json(self.changed(private, *path, value=value), **TESTS)
 
-    @pytest.mark.parametrize("value", [5, True, 1.5])
+    @each_case("value", [5, True, 1.5])
     def test_key_ops_that_are_no_list(self, private, value):
         with pytest.raises(DecodeError, match=r"^not a Paillier private key file"):
             PrivateKey.from_json(self.changed(private, "key_ops", value=value), **TESTS)
@@ -491,7 +475,7 @@ class TestFiles:
             with pytest.raises(ParameterError, match="h_s is not an element of the group"):
                 PrivateKey.from_json(text, **TESTS)
 
-    @pytest.mark.parametrize("part", ["public", "private"])
+    @each_case("part", ["public", "private"])
     def test_a_file_that_shows_the_id_of_another_key(self, private, part):
         """The id is what people compare by phone, and the file is where they read it."""
         foreign = textbook.text(pow(5, int(private.public.n), int(private.public.n2)))

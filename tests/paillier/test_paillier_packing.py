@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 from paillier import textbook
@@ -33,8 +34,8 @@ class TestPlan:
         assert 2 * everywhere < public.n
         assert (plan.slots + 1) * plan.slot > public.bits - 2
 
-    @pytest.mark.parametrize(
-        ("bound", "additions", "slot", "slots"),
+    @each_case(
+        "bound, additions, slot, slots",
         [
             (0, 1, 3, 170),
             (1, 1, 3, 170),
@@ -59,13 +60,13 @@ class TestPlan:
         assert (plan.slot, plan.slots) == (52, 39)
         assert [plan.ciphertexts(n) for n in (0, 1, 38, 39, 40, 78, 79)] == [0, 1, 1, 1, 2, 2, 3]
 
-    @pytest.mark.parametrize(("bound", "additions"), [(-1, 1), (5, 0), (5, -3), (-9, -9)])
+    @each_case("bound, additions", [(-1, 1), (5, 0), (5, -3), (-9, -9)])
     def test_what_cannot_be(self, public, bound, additions):
         reason = r"^a bound is at least 0, and at least 1 addition is allowed$"
         with pytest.raises(ParameterError, match=reason):
             Packing.plan(public, bound, additions)
 
-    @pytest.mark.parametrize(("bound", "additions", "slot"), [(2**508, 1, 511), (1, 2**600, 603)])
+    @each_case("bound, additions, slot", [(2**508, 1, 511), (1, 2**600, 603)])
     def test_what_does_not_fit(self, public, bound, additions, slot):
         reason = (
             f"^a slot of {slot} bits does not fit a key of 512 bits; use a smaller bound, fewer "
@@ -74,14 +75,14 @@ class TestPlan:
         with pytest.raises(RangeError, match=reason):
             Packing.plan(public, bound, additions)
 
-    @pytest.mark.parametrize("kind", INTEGERS)
+    @each_case("kind", INTEGERS)
     def test_numpys_integers(self, public, kind):
         """A bound is often the largest value of an array."""
         plan = Packing.plan(public, kind(100), kind(10))
         assert plan == Packing.plan(public, 100, 10)
         assert type(plan.bound) is type(plan.additions) is int
 
-    @pytest.mark.parametrize(("bound", "additions"), [(100.0, 4), (100, 4.0), ("7", 1), (None, 1)])
+    @each_case("bound, additions", [(100.0, 4), (100, 4.0), ("7", 1), (None, 1)])
     def test_what_is_no_integer(self, public, bound, additions):
         with pytest.raises(ParameterError):
             Packing.plan(public, bound, additions)
@@ -130,7 +131,7 @@ class TestSlots:
         got = plan.unpack([additions * p for p in packed], len(values))
         assert got.tolist() == [additions * v for v in values]
 
-    @pytest.mark.parametrize("slot", [3, 4, 31, 32, 33, 62, 63, 64, 65, 127, 128, 255, 256, 510])
+    @each_case("slot", [3, 4, 31, 32, 33, 62, 63, 64, 65, 127, 128, 255, 256, 510])
     def test_both_ways_to_pack_are_the_textbooks(self, public, slot):
         """Up to 63 bits slots go through 64-bit words, and above through Python's integers."""
         bound = (1 << (slot - 2)) - 1
@@ -148,14 +149,14 @@ class TestSlots:
             assert got.dtype == (np.int64 if slot <= 63 else object)
             assert textbook.unpack(want, slot, plan.slots, length) == values
 
-    @pytest.mark.parametrize("kind", [*INTEGERS, ">i4", ">u8", np.bool_])
-    @pytest.mark.parametrize("bound", [255, 2**64])
+    @each_case("kind", [*INTEGERS, ">i4", ">u8", np.bool_])
+    @each_case("bound", [255, 2**64])
     def test_every_type(self, public, kind, bound):
         plan = Packing.plan(public, bound, 1)
         values = np.array([1, 0, 1, 100, 77], kind)
         assert plan.pack(values) == textbook.pack(values.tolist(), plan.slot, plan.slots)
 
-    @pytest.mark.parametrize("kind", INTEGERS)
+    @each_case("kind", INTEGERS)
     def test_the_ends_of_every_type(self, public, kind):
         ends = np.array([np.iinfo(kind).min, np.iinfo(kind).max], kind)
         plan = Packing.plan(public, 2**64, 1)
@@ -164,9 +165,9 @@ class TestSlots:
         with pytest.raises(RangeError, match=r"^a value is beyond the bound 100 of a slot$"):
             narrow.pack(ends)
 
-    @pytest.mark.parametrize("bound", [0, 5, 2**40, 2**61 - 1, 2**70])
-    @pytest.mark.parametrize("sign", [1, -1])
-    @pytest.mark.parametrize("position", [0, 7])
+    @each_case("bound", [0, 5, 2**40, 2**61 - 1, 2**70])
+    @each_case("sign", [1, -1])
+    @each_case("position", [0, 7])
     def test_one_beyond_the_bound(self, public, bound, sign, position):
         plan = Packing.plan(public, bound, 1)
         values = [0] * 8
@@ -185,7 +186,7 @@ class TestSlots:
         with pytest.raises((ParameterError, RangeError)):
             Packing.plan(public, 2**64, 1).pack([1.5, 2.0])
 
-    @pytest.mark.parametrize(("given_", "length"), [(0, 1), (1, 0), (2, 9), (1, 10), (3, 10)])
+    @each_case("given_, length", [(0, 1), (1, 0), (2, 9), (1, 10), (3, 10)])
     def test_another_number_of_plaintexts(self, public, given_, length):
         plan = Packing.plan(public, 2**40 - 1, 1024)
         assert plan.slots == 9
@@ -193,7 +194,7 @@ class TestSlots:
         with pytest.raises(RangeError, match=reason):
             plan.unpack([0] * given_, length)
 
-    @pytest.mark.parametrize("bound", [7, 2**70])
+    @each_case("bound", [7, 2**70])
     def test_what_no_sum_of_this_layout_gives(self, public, bound):
         plan = Packing.plan(public, bound, 4)
         half = 1 << (plan.slot - 1)

@@ -5,6 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from paillier import textbook
 from sharing.cast import flipped, stream
 
@@ -61,7 +62,7 @@ class Network(LocalCarrier):
 
 
 class TestRuns:
-    @pytest.mark.parametrize("receivers", [None, ("south",), ("registry",), ("east", "registry")])
+    @each_case("receivers", [None, ("south",), ("registry",), ("east", "registry")])
     def test_the_total_is_exact(self, paillier, receivers):
         network = Network()
         total = paillier.run(network, LAYOUT, readers(), receivers)
@@ -93,7 +94,7 @@ class TestRuns:
             scheme().key(LocalCarrier(stream("network")))
         )
 
-    @pytest.mark.parametrize("bits", [511, 62])
+    @each_case("bits", [511, 62])
     def test_a_key_that_cannot_be(self, bits):
         with pytest.raises(ParameterError, match=f"^a key has an even number .*, not {bits}$"):
             scheme(bits=bits).run(Network(), LAYOUT, readers())
@@ -103,7 +104,7 @@ class TestRuns:
             Paillier(bits=512).run(Network(), LAYOUT, readers())
         assert Paillier().bits == 3072
 
-    @pytest.mark.parametrize("values", [{}, {"north": [1, 2, 3]}])
+    @each_case("values", [{}, {"north": [1, 2, 3]}])
     def test_too_few(self, paillier, values):
         network = Network()
         with pytest.raises(ThresholdError) as error:
@@ -111,7 +112,7 @@ class TestRuns:
         assert (error.value.needed, error.value.got) == (2, len(values))
         assert network.record == []
 
-    @pytest.mark.parametrize("name", ["aggregator", "key holder"])
+    @each_case("name", ["aggregator", "key holder"])
     def test_a_hospital_with_the_name_of_a_server(self, paillier, name):
         network = Network()
         reason = f"^a site is named '{name}', as a computing server is; rename the site$"
@@ -123,7 +124,7 @@ class TestRuns:
         with pytest.raises(ThresholdError, match="nobody receives the result"):
             paillier.run(Network(), LAYOUT, readers(), ())
 
-    @pytest.mark.parametrize("value", [101, -101])
+    @each_case("value", [101, -101])
     def test_beyond_the_bound(self, paillier, value):
         network = Network()
         with pytest.raises(RangeError, match=r"^south: a value is beyond the bound 100 of a slot$"):
@@ -142,7 +143,7 @@ class TestRuns:
         with pytest.raises(ParameterError, match=r"^south: the vector has shape \(2,\) and \(3,\)"):
             paillier.run(Network(), LAYOUT, readers(VALUES | {"south": [1, 2]}))
 
-    @pytest.mark.parametrize("victim", ["aggregator", "key holder", "south"])
+    @each_case("victim", ["aggregator", "key holder", "south"])
     def test_a_changed_byte_anywhere(self, paillier, victim):
         first = Network()
         paillier.run(first, LAYOUT, readers())
@@ -215,10 +216,8 @@ def draw(seed, rows):
 
 
 class TestSums:
-    @pytest.mark.parametrize("blind", [False, True])
-    @pytest.mark.parametrize(
-        ("bound", "decimals"), [(1000, 0), (10**6, 2), (10**9, 6), (2**61, 0), (10**30, 8)]
-    )
+    @each_case("blind", [False, True])
+    @each_case("bound, decimals", [(1000, 0), (10**6, 2), (10**9, 6), (2**61, 0), (10**30, 8)])
     def test_the_same_as_sharing(self, blind, bound, decimals):
         """Wide totals travel in limbs, and come out exactly."""
         scale = 10**decimals
@@ -272,7 +271,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("blind", [False, True])
+@each_case("blind", [False, True])
 def test_statistics_are_those_of_sharing(sites, blind):
     asked = [
         Count(None, "ward"),

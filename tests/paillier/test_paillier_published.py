@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from paillier import textbook
 
 from securecomp.errors import AuthenticationError, DecodeError, KeyMismatchError
@@ -55,8 +56,8 @@ class Fed:
         return next(self.numbers).to_bytes(size)
 
 
-@pytest.mark.parametrize("case", ENCRYPTIONS, ids=IDS)
-@pytest.mark.parametrize("owned", [False, True])
+@each_case("case", ENCRYPTIONS)
+@each_case("owned", [False, True])
 def test_encryption(key, case, owned):
     full = case["exponent"] == "full"
     vector = encrypt(
@@ -71,7 +72,7 @@ def test_encryption(key, case, owned):
     assert encoding.encode_vector(vector, case["scale"]).hex() == case["file"]
 
 
-@pytest.mark.parametrize("case", ENCRYPTIONS, ids=IDS)
+@each_case("case", ENCRYPTIONS)
 def test_decryption(key, case):
     data = bytes.fromhex(case["file"])
     vector, scale = encoding.decode_vector(data, key.public)
@@ -133,14 +134,14 @@ def test_what_holders_send(quorum):
         partial_decryption.verify_partial(key, vector, partial)
 
 
-@pytest.mark.parametrize("pair", [(0, 1), (1, 0), (0, 2), (2, 1)])
+@each_case("pair", [(0, 1), (1, 0), (0, 2), (2, 1)])
 def test_what_two_of_three_decrypt(quorum, pair):
     key, _, vector = quorum
     got = partial_decryption.combine(key, vector, [sent()[i] for i in pair])
     assert got.tolist() == PUBLISHED["threshold"]["values"]
 
 
-@pytest.mark.parametrize("field", range(3), ids=["value", "challenge", "response"])
+@each_case("field", range(3))
 def test_a_changed_proof_is_refused(quorum, field):
     key, _, vector = quorum
     forged = copy.copy(sent()[1])

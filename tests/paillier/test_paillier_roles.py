@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import numpy as np
 import pytest
+from cases import each_case
 from paillier import textbook
 from paillier.meeting import ADDER, HOLDER, NAMES, Meeting, flipped, identity, stream
 
@@ -58,9 +59,9 @@ def finish(meeting, names=None):
 
 
 class TestTotals:
-    @pytest.mark.parametrize("count", [2, 3, 4])
-    @pytest.mark.parametrize("length", [0, 1, 36, 37, 100])
-    @pytest.mark.parametrize("blind", [False, True])
+    @each_case("count", [2, 3, 4])
+    @each_case("length", [0, 1, 36, 37, 100])
+    @each_case("blind", [False, True])
     def test_the_total_is_exact(self, private, count, length, blind):
         meeting = Meeting(private, NAMES[:count], length=length, blind=blind)
         got = finish(meeting)
@@ -69,15 +70,15 @@ class TestTotals:
             assert total.dtype == np.int64
             assert total.tolist() == meeting.total()
 
-    @pytest.mark.parametrize("bound", [0, 1, 2**31, (2**62 - 1) // 4])
-    @pytest.mark.parametrize("blind", [False, True])
+    @each_case("bound", [0, 1, 2**31, (2**62 - 1) // 4])
+    @each_case("blind", [False, True])
     def test_all_values_at_the_bound(self, private, bound, blind):
         for sign in (1, -1):
             meeting = Meeting(private, bound=bound, blind=blind)
             meeting.values = dict.fromkeys(NAMES, [sign * bound] * 30)
             assert finish(meeting)["registry"].tolist() == [4 * sign * bound] * 30
 
-    @pytest.mark.parametrize("there", [NAMES, NAMES[:3], NAMES[1:3], NAMES[::-1]])
+    @each_case("there", [NAMES, NAMES[:3], NAMES[1:3], NAMES[::-1]])
     def test_a_minimum_of_contributors(self, few, there):
         data = few.aggregate(there)
         assert few.read(data).contributors == sorted(NAMES.index(n) for n in there)
@@ -139,8 +140,8 @@ class TestTotals:
 
 
 class TestAgreement:
-    @pytest.mark.parametrize(
-        ("count", "options", "want"),
+    @each_case(
+        "count, options, want",
         [
             (5, {}, {"minimum": 5, "blind": 0}),
             (5, {"minimum": 2}, {"minimum": 2, "blind": 0}),
@@ -152,7 +153,7 @@ class TestAgreement:
     def test_terms(self, count, options, want):
         assert sum_session.terms(count, **options) == want
 
-    @pytest.mark.parametrize(("count", "minimum"), [(5, 1), (5, 0), (5, 6), (1, None), (5, -1)])
+    @each_case("count, minimum", [(5, 1), (5, 0), (5, 6), (1, None), (5, -1)])
     def test_terms_that_cannot_be(self, count, minimum):
         shown = count if minimum is None else minimum
         with pytest.raises(
@@ -186,14 +187,14 @@ class TestAgreement:
                 with pytest.raises(KeyMismatchError, match=reason):
                     make()
 
-    @pytest.mark.parametrize("protocol", ["sharing/sum/1", "paillier/sum/1 key", "paillier/sum/2"])
+    @each_case("protocol", ["sharing/sum/1", "paillier/sum/1 key", "paillier/sum/2"])
     def test_another_protocol(self, meeting, protocol):
         session = meeting.agree(protocol=protocol)
         for make in self.everybody(meeting, session).values():
             with pytest.raises(KeyMismatchError, match=r"the session was agreed for another key$"):
                 make()
 
-    @pytest.mark.parametrize("terms", [{}, {"minimum": 4}, {"minimum": 4, "blind": 0, "more": 1}])
+    @each_case("terms", [{}, {"minimum": 4}, {"minimum": 4, "blind": 0, "more": 1}])
     def test_other_terms(self, meeting, terms):
         session = meeting.agree(terms=terms)
         for name, make in self.everybody(meeting, session).items():
@@ -201,7 +202,7 @@ class TestAgreement:
             with pytest.raises(ParameterError, match=reason):
                 make()
 
-    @pytest.mark.parametrize(
+    @each_case(
         "terms",
         [
             {"minimum": 1, "blind": 0},
@@ -236,15 +237,15 @@ class TestAgreement:
             with pytest.raises(RangeError, match=r"^a slot of 64 bits does not fit a key of 64"):
                 make()
 
-    @pytest.mark.parametrize("name", [ADDER, HOLDER, "registry", "nobody"])
+    @each_case("name", [ADDER, HOLDER, "registry", "nobody"])
     def test_who_is_no_contributor(self, meeting, name):
         with pytest.raises(
             ParameterError, match=f"^'{name}' is not a Contributor of this session$"
         ):
             meeting.contributor(name)
 
-    @pytest.mark.parametrize(
-        ("kind", "names"),
+    @each_case(
+        "kind, names",
         [
             ("aggregator", ["north", HOLDER, "registry"]),
             ("holder", ["north", ADDER, "registry"]),
@@ -256,7 +257,7 @@ class TestAgreement:
             with pytest.raises(ParameterError, match=f"^'{name}' is not a .* of this session$"):
                 getattr(meeting, kind)(name=name)
 
-    @pytest.mark.parametrize("name", [ADDER, "north", "nobody"])
+    @each_case("name", [ADDER, "north", "nobody"])
     def test_an_aggregate_for_who_holds_no_key(self, meeting, name):
         reason = f"^'{name}' is not a key holder of this session$"
         with pytest.raises(ParameterError, match=reason):
@@ -272,15 +273,6 @@ class TestAgreement:
                 make()
 
 
-TABLES = {
-    Contributor: {(State.READY, "contribute"): State.DONE},
-    Aggregator: {
-        (State.COLLECTING, "receive"): State.COLLECTING,
-        (State.COLLECTING, "close"): State.DONE,
-    },
-    KeyHolder: {(State.READY, "decrypt"): State.DONE},
-    Receiver: {(State.COLLECTING, "receive"): State.DONE},
-}
 EVENTS = {
     Contributor: {"contribute": 1},
     Aggregator: {"receive": 1, "close": 0},
@@ -299,16 +291,15 @@ def make(meeting, kind):
 
 
 class TestStates:
-    @pytest.mark.parametrize("kind", TABLES)
+    @each_case("kind", EVENTS)
     def test_every_cell(self, meeting, kind):
         """What the table does not name is refused; what it names gets further."""
-        assert TABLES[kind] == kind.TRANSITIONS
         for state in State:
             for event, arguments in EVENTS[kind].items():
                 role = make(meeting, kind)
                 role.state = state
                 call = lambda: getattr(role, event)(*[b""] * arguments)  # noqa: B023, E731
-                if (state, event) in TABLES[kind]:
+                if (state, event) in kind.TRANSITIONS:
                     with pytest.raises((DecodeError, ParameterError, ThresholdError)):
                         call()
                 else:
@@ -361,7 +352,7 @@ class TestStates:
         with pytest.raises(LocalProtocolError, match=r"is not allowed when done$"):
             receiver.receive(total)
 
-    @pytest.mark.parametrize("kind", TABLES)
+    @each_case("kind", EVENTS)
     def test_abort(self, meeting, kind):
         role = make(meeting, kind)
         role.abort()
@@ -381,7 +372,7 @@ class TestStates:
         holder.abort()
         assert not any(isinstance(part, PrivateKey) for part in vars(holder).values())
 
-    @pytest.mark.parametrize("kind", TABLES)
+    @each_case("kind", EVENTS)
     def test_no_copies(self, meeting, kind):
         role = make(meeting, kind)
         reason = f"^a {kind.__name__} holds secrets and cannot be copied or pickled$"
@@ -389,15 +380,15 @@ class TestStates:
             with pytest.raises(TypeError, match=reason):
                 take(role)
 
-    @pytest.mark.parametrize("kind", TABLES)
+    @each_case("kind", EVENTS)
     def test_what_they_show(self, meeting, kind):
         role = make(meeting, kind)
         assert repr(role) == f"{kind.__name__}('{role.name}', {role.state.value})"
 
 
 class TestContributor:
-    @pytest.mark.parametrize(
-        ("values", "error", "reason"),
+    @each_case(
+        "values, error, reason",
         [
             ([1] * 29, ParameterError, r"^north: the vector has shape \(29,\) and \(30,\) was agr"),
             ([1] * 31, ParameterError, r"^north: the vector has shape \(31,\) and \(30,\) was agr"),
@@ -527,8 +518,8 @@ class TestAggregator:
         aggregator.receive(meeting.forge(ciphertexts))
         assert aggregator.missing == ["north", "east", "west"]
 
-    @pytest.mark.parametrize("case", ["zero", "n", "p", "n^2", "above"])
-    @pytest.mark.parametrize("position", [0, 1])
+    @each_case("case", ["zero", "n", "p", "n^2", "above"])
+    @each_case("position", [0, 1])
     def test_what_is_no_ciphertext(self, private, case, position):
         meeting = Meeting(private, length=40)
         p, q = textbook.factors(private)
@@ -545,7 +536,7 @@ class TestAggregator:
         self.refused(meeting, aggregator, data, RemoteProtocolError, reason, "south")
         self.completes(meeting, aggregator)
 
-    @pytest.mark.parametrize("size", [0, 1, 127, 129, 256])
+    @each_case("size", [0, 1, 127, 129, 256])
     def test_another_length(self, meeting, size):
         aggregator = meeting.aggregator()
         reason = f"^south: 1 ciphertexts take 128 bytes, not {size}$"
@@ -593,7 +584,7 @@ class TestKeyHolder:
     def blob(self, meeting, values=None):
         return meeting.join(meeting.encrypted(values or [0] * 30))
 
-    @pytest.mark.parametrize(
+    @each_case(
         "listed",
         [
             [1, 0, 2, 3],
@@ -605,7 +596,6 @@ class TestKeyHolder:
             [3, 2, 1, 0],
             [0, 1, 2, 2**63],
         ],
-        ids=str,
     )
     def test_a_malformed_list(self, meeting, few, listed):
         for one in (meeting, few):
@@ -613,7 +603,7 @@ class TestKeyHolder:
             reason = "^adder: its list of contributors is malformed$"
             self.refused(one, message, RemoteProtocolError, reason)
 
-    @pytest.mark.parametrize("listed", [[], [2], [0, 1, 2], [1, 3]], ids=str)
+    @each_case("listed", [[], [2], [0, 1, 2], [1, 3]])
     def test_a_list_that_is_too_short(self, meeting, few, listed):
         for one, least in ((meeting, 4), (few, 2)):
             if len(listed) < least:
@@ -623,13 +613,13 @@ class TestKeyHolder:
                 )
                 assert (error.needed, error.got) == (least, len(listed))
 
-    @pytest.mark.parametrize("size", [0, 127, 129, 256])
+    @each_case("size", [0, 127, 129, 256])
     def test_another_length(self, meeting, size):
         message = EncryptedTotal([0, 1, 2, 3], b"\x01" * size)
         reason = f"^adder: 1 ciphertexts take 128 bytes, not {size}$"
         self.refused(meeting, message, RemoteProtocolError, reason)
 
-    @pytest.mark.parametrize("case", ["zero", "n", "p", "n^2"])
+    @each_case("case", ["zero", "n", "p", "n^2"])
     def test_what_is_no_ciphertext(self, meeting, case):
         p, q = textbook.factors(meeting.private)
         n = p * q
@@ -726,7 +716,7 @@ class TestReceiver:
         assert total.contributors == [0, 1, 2, 3]
         assert np.frombuffer(total.values, "<i8").tolist() == meeting.total()
 
-    @pytest.mark.parametrize("size", [0, 1, 232, 239, 241, 248])
+    @each_case("size", [0, 1, 232, 239, 241, 248])
     def test_another_length(self, meeting, size):
         message = DecryptedTotal([0, 1, 2, 3], bytes(size))
         reason = r"^holder: its total has another length than agreed$"
@@ -746,7 +736,7 @@ class TestReceiver:
         reason = "^holder: sent message kind 33, which is not its to send here$"
         self.refused(meeting, EncryptedTotal([0, 1], b""), RemoteProtocolError, reason)
 
-    @pytest.mark.parametrize("listed", [[], [0], [0, 1], [0, 0, 0, 0], [9, 8, 7, 6]], ids=str)
+    @each_case("listed", [[], [0], [0, 1], [0, 0, 0, 0], [9, 8, 7, 6]])
     def test_fewer_contributors_than_agreed(self, meeting, listed):
         """The total of two of four is another result than that of all."""
         message = DecryptedTotal(listed, bytes(240))
@@ -817,7 +807,7 @@ class TestBlind:
         with pytest.raises(ThresholdError, match=reason):
             aggregator.close()
 
-    @pytest.mark.parametrize("left_out", NAMES)
+    @each_case("left_out", NAMES)
     def test_and_gives_nothing_to_who_lies_about_it(self, blind, left_out):
         """The sum of three of four is uniform; the key holder refuses what it finds."""
         n2 = int(blind.public.n2)
@@ -839,7 +829,7 @@ class TestBlind:
         want = textbook.pack(blind.values["west"], plan.slot, plan.slots)
         assert [(s + k) % n for s, k in zip(seen, known, strict=True)] == [m % n for m in want]
 
-    @pytest.mark.parametrize("values", [[0], [1000], [-1000]], ids=str)
+    @each_case("values", [[0], [1000], [-1000]])
     def test_a_decrypted_upload_is_uniform_whatever_is_in_it(self, replay, values):
         """16 equal parts of [0, n), 600 sessions: chi-square with 15 degrees of freedom."""
         private = PrivateKey.generate(128, insecure_for_tests=True, entropy=replay("chi"))

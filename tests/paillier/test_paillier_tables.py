@@ -8,6 +8,7 @@ import struct
 from decimal import Decimal
 
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,8 +58,8 @@ class TestFormat:
         }
         assert data[9 + size : 9 + size + 4] == b"SCPV"
 
-    @pytest.mark.parametrize(
-        ("frame", "values"),
+    @each_case(
+        "frame, values",
         [
             (FRAME, VALUES),
             (Frame(("x",), {}, 0), []),
@@ -84,8 +85,8 @@ class TestFormat:
         with pytest.raises(DecodeError, match=r"^a.enc: the header is cut off$"):
             paillier_files.decode_table(data[:9], public, "a.enc")
 
-    @pytest.mark.parametrize(
-        ("change", "reason"),
+    @each_case(
+        "change, reason",
         [
             (lambda d: b"SCPV" + d[4:], "^a.enc: not an encrypted table$"),
             (lambda d: b"PK\3\4" + d[4:], "^a.enc: not an encrypted table$"),
@@ -100,8 +101,8 @@ class TestFormat:
         with pytest.raises(DecodeError, match=reason):
             paillier_files.decode_table(change(table().encode()), public, "a.enc")
 
-    @pytest.mark.parametrize(
-        ("header", "reason"),
+    @each_case(
+        "header, reason",
         [
             (b"", "malformed"),
             (b"null", "malformed"),
@@ -133,7 +134,7 @@ class TestFormat:
         with pytest.raises(DecodeError, match=f"^a.enc: {text}$"):
             paillier_files.decode_table(forged, public, "a.enc")
 
-    @pytest.mark.parametrize("rows", [-5, 1, 10**15])
+    @each_case("rows", [-5, 1, 10**15])
     def test_rows_without_columns(self, public, table, rows):
         forged = table([], Frame((), {}, rows)).encode()
         with pytest.raises(DecodeError, match=r"^a.enc: the header does not fit"):
@@ -144,7 +145,7 @@ class TestFormat:
             with pytest.raises(DecodeError, match=r"^a.enc: "):
                 paillier_files.decode_table(table([1, 2], frame).encode(), public, "a.enc")
 
-    @pytest.mark.parametrize("scale", [2, 3, 300, 10**23, 1 << 500_000], ids="abcde")
+    @each_case("scale", [2, 3, 300, 10**23, 1 << 500_000])
     def test_a_scale_that_is_no_power_of_ten(self, public, table, scale):
         with pytest.raises(DecodeError, match=r"^a.enc: "):
             paillier_files.decode_table(table(scale=scale).encode(), public, "a.enc")
@@ -207,8 +208,8 @@ class TestReading:
         assert frame == Frame(("x",), {"y": []}, 0)
         assert integers == []
 
-    @pytest.mark.parametrize(
-        ("text", "columns", "labels", "reason"),
+    @each_case(
+        "text, columns, labels, reason",
         [
             ("", (), (), ": is empty; a header is needed$"),
             ("x,y\n1,2\n", ("z",), (), ": there must be one column 'z'; it has: x, y$"),
@@ -233,8 +234,8 @@ class TestReading:
         with pytest.raises(ParameterError, match=f"^{path}{reason}"):
             paillier_files.read_csv(path, columns, labels, GRID)
 
-    @pytest.mark.parametrize(
-        ("cell", "reason"),
+    @each_case(
+        "cell, reason",
         [
             ("1000.01", "the value is beyond the agreed bound 1000;"),
             ("-1001", "the value is beyond the agreed bound 1000;"),
@@ -323,7 +324,7 @@ class TestSums:
         assert decrypt(private, total.vector).tolist() == [2 * v for v in VALUES]
         assert paillier_files.add_tables(tables[:1]).encode() == tables[0][1].encode()
 
-    @pytest.mark.parametrize(
+    @each_case(
         "other",
         [
             {"frame": Frame(("cost", "los"), FRAME.labels, 3)},
@@ -342,7 +343,7 @@ class TestSums:
         with pytest.raises(ParameterError, match=reason):
             paillier_files.add_tables([("a.enc", table()), ("b.enc", table(**other))])
 
-    @pytest.mark.parametrize("options", [{"bound": 10**6 + 1}, {"additions": 11}])
+    @each_case("options", [{"bound": 10**6 + 1}, {"additions": 11}])
     def test_another_layout(self, table, options):
         reason = "^b.enc: .* has another layout or length than "
         with pytest.raises(ParameterError, match=reason):

@@ -9,6 +9,7 @@ import gmpy2
 import msgspec
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paillier import textbook
@@ -201,8 +202,8 @@ class TestDealing:
         assert seen == list(range(1, len(seen) + 1))
         assert len(seen) > 2
 
-    @pytest.mark.parametrize(
-        ("holders", "least"), [(5, 1), (5, 0), (5, 6), (1, 1), (0, 0), (1, 2), (1001, 2), (5, -3)]
+    @each_case(
+        "holders, least", [(5, 1), (5, 0), (5, 6), (1, 1), (0, 0), (1, 2), (1001, 2), (5, -3)]
     )
     def test_numbers_that_cannot_be(self, holders, least):
         reason = (
@@ -212,7 +213,7 @@ class TestDealing:
         with pytest.raises(ParameterError, match=reason):
             threshold_key.deal(holders, least, 256, **TESTS, entropy=None)
 
-    @pytest.mark.parametrize("bits", [255, 62, 2049])
+    @each_case("bits", [255, 62, 2049])
     def test_lengths_that_cannot_be(self, bits):
         with pytest.raises(
             ParameterError, match=f"^a key has an even number of bits .* not {bits}"
@@ -223,7 +224,7 @@ class TestDealing:
         with pytest.raises(ParameterError, match=r"^a key of 2046 bits is not safe"):
             threshold_key.deal(3, 2, 2046, entropy=None)
 
-    @pytest.mark.parametrize("bits", [32, 33, 64, 100])
+    @each_case("bits", [32, 33, 64, 100])
     def test_safe_primes(self, replay, bits):
         tried = []
         prime = threshold_key.safe_prime(bits, replay(bits), lambda: tried.append(1))
@@ -253,7 +254,7 @@ class TestDecryption:
         for size in (4, 5):
             assert combine(dealt[0], vector, partials[:size]).tolist() == want
 
-    @pytest.mark.parametrize(("holders", "least"), [(2, 2), (3, 2), (3, 3), (7, 4), (40, 2)])
+    @each_case("holders, least", [(2, 2), (3, 2), (3, 3), (7, 4), (40, 2)])
     def test_other_numbers_of_holders(self, replay, holders, least):
         entropy = replay((holders, least))
         key, shares = threshold_key.deal(holders, least, 128, **TESTS, entropy=entropy)
@@ -316,7 +317,7 @@ class TestDecryption:
         with pytest.raises(KeyMismatchError, match="is not under this key"):
             combine(key, foreign, partials)
 
-    @pytest.mark.parametrize("bad", [0, -1, "n", "n2"])
+    @each_case("bad", [0, -1, "n", "n2"])
     def test_what_is_no_ciphertext(self, dealt, vector, partials, bad):
         key, shares = dealt
         n = key.public.n
@@ -408,9 +409,9 @@ class TestProofs:
             with pytest.raises(error, match=reason):
                 combine(dealt[0], vector, given_)
 
-    @pytest.mark.parametrize("holder", [1, 3, 5])
-    @pytest.mark.parametrize("position", [0, 1])
-    @pytest.mark.parametrize("field", ["values", "challenges", "responses"])
+    @each_case("holder", [1, 3, 5])
+    @each_case("position", [0, 1])
+    @each_case("field", ["values", "challenges", "responses"])
     def test_one_bit(self, dealt, vector, partials, holder, position, field):
         honest = partials[holder - 1]
         parts = getattr(honest, field)
@@ -463,14 +464,14 @@ class TestProofs:
                         dealt[0], vector, [changed(partials[0], **{field: parts}), *partials[1:]]
                     )
 
-    @pytest.mark.parametrize("index", [0, -1, 6, 2**63 - 1])
+    @each_case("index", [0, -1, 6, 2**63 - 1])
     def test_a_holder_that_there_is_not(self, dealt, vector, partials, index):
         stranger = changed(partials[0], index=index)
         with pytest.raises(DecodeError, match=f"^there is no holder {index}$"):
             combine(dealt[0], vector, [stranger, *partials[1:3]])
 
-    @pytest.mark.parametrize(
-        ("field", "value"),
+    @each_case(
+        "field, value",
         [
             ("values", b""),
             ("values", bytes(64)),
@@ -481,7 +482,6 @@ class TestProofs:
             ("challenges", bytes(33)),
             ("responses", b"\xff" * 5000),
         ],
-        ids=range(8),
     )
     def test_numbers_out_of_range(self, dealt, vector, partials, field, value):
         parts = list(getattr(partials[0], field))
@@ -556,11 +556,7 @@ class TestShareFiles:
         with pytest.raises(ParameterError, match=r"^a key of 256 bits is not safe"):
             KeyShare.from_json(dealt[1][0].to_json())
 
-    @pytest.mark.parametrize(
-        "text",
-        ["", "null", "[]", "5", "{}", "{", '{"kty": 5}', "[" * 100_000, "é", "\0"],
-        ids=range(10),
-    )
+    @each_case("text", ["", "null", "[]", "5", "{}", "{", '{"kty": 5}', "[" * 100_000, "é", "\0"])
     def test_junk(self, text):
         with pytest.raises(DecodeError, match=r"^not a key share$"):
             KeyShare.from_json(text, **TESTS)
@@ -575,8 +571,8 @@ class TestShareFiles:
     def changed(self, dealt, **fields):
         return json.dumps(json.loads(dealt[1][0].to_json()) | fields)
 
-    @pytest.mark.parametrize(
-        ("fields", "reason"),
+    @each_case(
+        "fields, reason",
         [
             ({"kty": "DAJ"}, "^not a key share$"),
             ({"threshold": 1}, "^the key share's numbers are impossible$"),
@@ -610,7 +606,7 @@ class TestShareFiles:
             with pytest.raises(DecodeError, match="does not belong to its verification key"):
                 KeyShare.from_json(text, **TESTS)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "fields",
         [
             {"secret": "0x0"},
@@ -623,18 +619,18 @@ class TestShareFiles:
         with pytest.raises(DecodeError):
             KeyShare.from_json(self.changed(dealt, **fields), **TESTS)
 
-    @pytest.mark.parametrize("fields", [{"threshold": 3.7}, {"index": 1.2}, {"index": True}])
+    @each_case("fields", [{"threshold": 3.7}, {"index": 1.2}, {"index": True}])
     def test_numbers_that_are_no_integers(self, dealt, fields):
         with pytest.raises(DecodeError):
             KeyShare.from_json(self.changed(dealt, **fields), **TESTS)
 
-    @pytest.mark.parametrize("base", [0, 1])
+    @each_case("base", [0, 1])
     def test_a_base_that_proves_nothing(self, dealt, base):
         text = self.changed(dealt, base=hex(base), verification=[hex(base)] * 5)
         with pytest.raises(DecodeError):
             KeyShare.from_json(text, **TESTS)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "case", ["-1", "1 + n", "1 + 5n", "-1 + 7n", "a root of 1", "1 mod p", "p", "no square"]
     )
     def test_a_base_that_does_not_generate_the_squares(self, dealt, case):
@@ -663,7 +659,7 @@ class TestShareFiles:
         with pytest.raises(DecodeError, match=r"does not generate the squares|shares a factor"):
             KeyShare.from_json(text, **TESTS)
 
-    @pytest.mark.parametrize("case", ["0", "-1", "n", "n2"])
+    @each_case("case", ["0", "-1", "n", "n2"])
     def test_verification_keys_that_are_none(self, dealt, case):
         n = int(dealt[0].public.n)
         bad = {"n": n, "n2": n * n}.get(case)
