@@ -252,7 +252,7 @@ def lies(solve, kind):
         elif found.x is not None and kind == "one row too many":
             found.x[0] += 1
         elif found.x is not None and kind == "less than no row":
-            found.x[np.argmin(found.x)] = -1
+            found.x[:2] += (-30, 30)
         elif found.x is not None and kind == "all rows anywhere":
             found.x = np.full_like(found.x, 7)
         elif found.x is not None and kind == "right within its tolerance":
@@ -279,7 +279,11 @@ def test_an_optimisers_answer_is_verified(monkeypatch):
         margins = [differences[c] for c in differences if c not in least_seen]
         plain = [c for c in margins if not Rule().small(c.count)]
         assert protect(plain, space, Rule(), least_seen).everything, kind
+    monkeypatch.setattr(optimize, "milp", lies(solve, "less than no row"))
+    whole = Attacker(UnknownCounts({"a": 2}, ["a"]), [()])
+    assert whole.move([(5, 5)], 0, (5, 5)) is None
     monkeypatch.setattr(optimize, "milp", lies(solve, "right within its tolerance"))
+    assert whole.move([(5, 5)], 0, (5, 5)).tolist() == [5]
     assert protect(counted, space, Rule()).marks == right.marks
 
 
