@@ -22,10 +22,13 @@ Integers = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 Number = int | float | Decimal | Fraction
 
-_EXACT = 1 << 53  # float64 holds every integer up to here
+_MANTISSA = 53
+_EXACT = 1 << _MANTISSA  # float64 holds every integer up to here
 _INT64 = (1 << 63) - 1
 MAX_BITS = 1000
 """The finest binary grid; 2^1000 is still a float64."""
+MAX_DECIMALS = 22
+"""The finest decimal grid; 10^22 is the last power of ten that float64 holds."""
 
 
 def is_number(value: object) -> bool:
@@ -61,8 +64,7 @@ class FixedPoint:
             ParameterError: `bound` is not a finite number of at least 0, or `decimals` not in
                 [0, 22].
         """
-        # 10^22 is the last power of ten that float64 holds.
-        return cls(_bound(bound, True), 10 ** _whole(decimals, "decimals", 22), True)
+        return cls(_bound(bound, True), 10 ** _whole(decimals, "decimals", MAX_DECIMALS), True)
 
     @classmethod
     def binary(cls, bound: Number, bits: int) -> "FixedPoint":
@@ -149,7 +151,9 @@ class FixedPoint:
         digits = {2: 3, 4: 6, 8: 15}[array.dtype.itemsize]
         largest = float(np.abs(wide).max()) * scale
         if largest >= (10**digits if self.exact else _EXACT):
-            return self._from_objects(array, where, item)
+            binary = not self.exact and self.scale & (self.scale - 1) == 0
+            way = self._from_wide_floats if binary else self._from_objects
+            return way(array, where, item)
         integers = np.rint(wide * scale)
         if self.exact:
             self._check(
@@ -161,6 +165,20 @@ class FixedPoint:
             self._check(np.abs(wide) > self._float_bound(), self._beyond, where, item)
         return np.asarray(integers.astype(np.int64))
 
+    def _from_wide_floats(self, array: npt.NDArray[Any], where: str, item: str) -> Integers:
+        """Encode finite floats on a binary grid by their mantissas, whatever their size."""
+        wide = array.astype(np.float64)
+        self._check(np.abs(wide) > self._float_bound(), self._beyond, where, item)
+        fractions, exponents = np.frexp(wide)
+        mantissas = np.ldexp(fractions, _MANTISSA).astype(np.int64).astype(object)
+        places = exponents.astype(np.int64) - _MANTISSA + self.scale.bit_length() - 1
+        integers = np.left_shift(mantissas, np.maximum(places, 0).astype(object))
+        # Below the grid: a shift of mantissas of 53 bits by more than 60 gives 0 anyway.
+        for position in np.argwhere(places < 0):
+            at = tuple(position)
+            integers[at] = round(Fraction(int(mantissas[at]), 1 << min(-int(places[at]), 60)))
+        return np.asarray(integers, object)
+
     def _float_bound(self) -> float:
         """Return the largest float that is not beyond the bound."""
         if self.bound >= _LARGEST_FLOAT:
@@ -170,21 +188,27 @@ class FixedPoint:
 
     def _from_objects(self, array: Integers, where: str, item: str) -> Integers:
         out = np.empty(array.shape, object)
+
+        def here(position: tuple[int, ...]) -> Mask:
+            mask = np.zeros(array.shape, bool)
+            mask[position] = True
+            return mask
+
         for position, value in np.ndenumerate(array):
-            here = np.zeros(array.shape, bool)
-            here[position] = True
             exact = _fraction(value, self.exact)
             if exact is None:
-                raise ParameterError(f"{where}: {_position(here, item)} is not a real number")
+                place = _position(here(position), item)
+                raise ParameterError(f"{where}: {place} is not a real number")
             if exact is _NOT_FINITE:
-                raise self._not_finite(here, where, item)
+                raise self._not_finite(here(position), where, item)
             if exact is _ENDLESS:
-                raise RangeError(f"{where}: {_position(here, item)} {_TOO_LONG}; correct it")
+                place = _position(here(position), item)
+                raise RangeError(f"{where}: {place} {_TOO_LONG}; correct it")
             if abs(exact) > self.bound:
-                raise self._beyond(here, where, item)
+                raise self._beyond(here(position), where, item)
             integer = round(exact * self.scale)
             if self.exact and Fraction(integer, self.scale) != exact:
-                raise self._off_grid(here, where, item)
+                raise self._off_grid(here(position), where, item)
             out[position] = integer
         return out
 
@@ -240,6 +264,14 @@ def as_array(values: Any, where: str) -> npt.NDArray[Any]:
         if not all(isinstance(v, float | np.floating) for v in objects.flat):
             return objects
     return array
+
+
+def to_floats(integers: Integers, scale: int) -> npt.NDArray[np.float64]:
+    """Return integers divided by a scale, as floats; of wide integers each rounded once."""
+    if integers.dtype != object:
+        return integers.astype(np.float64) / float(scale)
+    divided = [value / scale for value in integers.reshape(-1).tolist()]
+    return np.array(divided, np.float64).reshape(integers.shape)
 
 
 def _fraction(value: object, as_decimal: bool) -> Fraction | None:

@@ -5,7 +5,6 @@ absolute value of a column, its number of decimals, or which categories occur at
 result lists what was taken so.
 """
 
-import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,9 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from securecomp.core.fixedpoint import MAX_BITS, FixedPoint, Number, shown
+from securecomp.core.fixedpoint import MAX_BITS, MAX_DECIMALS, FixedPoint, Number, shown
 from securecomp.errors import ParameterError, RangeError
 from securecomp.statistics.site_table import Level, Table
 
@@ -22,7 +22,8 @@ MAX_LEVELS = 1000
 MAX_ROWS = (1 << 31) - 1
 """Rows of one site; public, so that no site's size shows in what is agreed."""
 _MAX_DECIMALS = 9
-_LEAST = 52 - MAX_BITS  # from 2^_LEAST on the finest grid holds all digits of a float
+_MANTISSA = 53
+Needs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,30 +137,47 @@ class Schema:
             bound = max((_largest(p.present()) for p in parts), default=0)
             self.from_data[f"bound of {column}"] = shown(bound)
         if decimals is None and bits is None:
-            found = [decimals_of(p.present()) for p in parts]
-            if None in found:
-                # As fine as float64 stores the largest value.
-                if 0 < bound < 2.0**_LEAST:
-                    raise RangeError(
-                        f"column {column!r}: no value reaches 2^{_LEAST}, so that the finest grid, "
-                        f"of multiples of 2^-{MAX_BITS}, would round off digits; multiply the "
-                        "column by a power of ten at all sites, or declare bits to have it rounded"
-                    )
-                bits = max(0, 53 - math.frexp(float(bound))[1])
-                self.from_data[f"grid of {column}"] = (
-                    f"multiples of 2^-{bits}, rounded" if bits else "integers, rounded"
-                )
-            else:
-                decimals = max((d for d in found if d is not None), default=0)
-                self.from_data[f"grid of {column}"] = (
-                    f"{decimals} decimals" if decimals else "integers"
-                )
+            decimals, bits = self._finest(column)
+            whole = decimals == 0 or bits == 0
+            step = f"multiples of 2^-{bits}" if decimals is None else f"{decimals} decimals"
+            self.from_data[f"grid of {column}"] = "integers" if whole else step
         try:
             if bits is not None:
                 return FixedPoint.binary(bound, bits)
             return FixedPoint.decimal(bound, decimals or 0)
         except ParameterError as error:
             raise ParameterError(f"column {column!r}: {error}") from None
+
+    def _finest(self, column: str) -> tuple[int | None, int | None]:
+        """Return the decimals that hold every value, or else the bits; the other is None.
+
+        The finest value decides, and not the widest: totals of any width are exact, and one wide
+        value takes no digit from the others.
+
+        Raises:
+            RangeError: No grid holds a value; it names the row.
+        """
+        parts = [table.numbers(column).values for table in self.tables]
+        found = [decimals_of(values) for values in parts]
+        if None not in found:
+            return max((d for d in found if d is not None), default=0), None
+        # A decimal such as 0.1 is on no binary grid. A float beside one is what it prints as.
+        cells = (v for values in parts if values.dtype.kind == "O" for v in values)
+        written = any(isinstance(v, Decimal) and _own_decimals(v) for v in cells)
+        finest, most = (_decimals, MAX_DECIMALS) if written else (_bits, MAX_BITS)
+        largest = 0
+        for table, values in zip(self.tables, parts, strict=True):
+            needs = finest(values)
+            beyond = needs > most
+            if beyond.any():
+                step = f"{most} decimals" if written else f"multiples of 2^-{most}"
+                raise RangeError(
+                    f"{table.where(column)}: row {table.row(beyond)} has more digits than the "
+                    f"finest grid, of {step}, holds; multiply the column by a power of ten at all "
+                    "sites, or declare bits to have it rounded"
+                )
+            largest = max(largest, int(needs.max(initial=0)))
+        return (largest, None) if written else (None, largest)
 
     def _agree_levels(self, column: str) -> tuple[Level, ...]:
         declared = self.declared.get(column, Column()).levels
@@ -240,7 +258,12 @@ def _largest(values: Any) -> Number:
             values = values[np.isfinite(values)]
             return float(np.abs(values).max()) if len(values) else 0
         return max(abs(int(values.max())), abs(int(values.min())))
-    finite = [abs(v) for v in values if not isinstance(v, float | Decimal) or _is_finite(v)]
+    # `abs` of a decimal would round it to the digits of the thread's context.
+    finite = [
+        v.copy_abs() if isinstance(v, Decimal) else abs(v)
+        for v in values
+        if not isinstance(v, float | Decimal) or _is_finite(v)
+    ]
     return max(finite, default=0)
 
 
@@ -262,3 +285,31 @@ def decimals_of(values: Any) -> int | None:
             continue
         return decimals
     return None
+
+
+def _bits(values: Any) -> Needs:
+    """Return for each number the fewest bits after the point that hold it exactly."""
+    if values.dtype.kind == "f":
+        finite = np.where(np.isfinite(values), values, 0)
+        fractions, exponents = np.frexp(finite)
+        mantissas = np.ldexp(fractions, _MANTISSA).astype(np.int64)
+        lowest = mantissas & -mantissas
+        zeros = np.frexp(lowest.astype(np.float64))[1] - 1
+        return np.where(mantissas == 0, 0, np.maximum(0, _MANTISSA - exponents - zeros))
+    ratios = (
+        v.as_integer_ratio() if isinstance(v, float) and _is_finite(v) else (0, 1) for v in values
+    )
+    return np.array([below.bit_length() - 1 for _, below in ratios], np.int64)
+
+
+def _decimals(values: Any) -> Needs:
+    """Return for each number the fewest decimals that hold it, a float as it prints."""
+    return np.array([_own_decimals(v) for v in values.tolist()], np.int64)
+
+
+def _own_decimals(value: Any) -> int:
+    if not isinstance(value, float | Decimal) or not _is_finite(value):
+        return 0
+    _, digits, exponent = (Decimal(repr(value)) if isinstance(value, float) else value).as_tuple()
+    zeros = next((i for i, digit in enumerate(reversed(digits)) if digit), len(digits))
+    return max(0, -int(exponent) - zeros) if any(digits) else 0

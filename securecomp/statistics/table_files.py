@@ -25,7 +25,8 @@ _MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null"]
 _EXACT = float(1 << 53)
 _LEADING_ZERO = re.compile(rb'[\n,;\t|"]\s*[+-]?0\d')
 _PADDED = re.compile(r"[+-]?0\d+")
-_INTEGER = re.compile(r"[+-]?\d{16,}")
+_WIDE = re.compile(r"[+-]?\d{16,}(\.\d*)?")
+_MOST_DIGITS = 76
 
 
 def site_name(path: Path) -> str:
@@ -141,7 +142,7 @@ def _read_csv(path: Path, delimiter: str, decimal_point: str) -> Any:
         for index, name in enumerate(table.column_names):
             column = table.column(index)
             if pa.types.is_floating(column.type) and _may_be_wide(column):
-                exact = _wide_integers(_texts(content, parse, name), decimal_point)
+                exact = _wide_numbers(name, _texts(content, parse, name), decimal_point)
             elif codes and pa.types.is_integer(column.type):
                 texts = _texts(content, parse, name)
                 padded = any(t and _PADDED.fullmatch(t.strip()) for t in texts.to_pylist())
@@ -191,11 +192,21 @@ def _texts(content: bytes, parse: Any, name: str) -> Any:
     return pa.csv.read_csv(pa.BufferReader(content), None, parse, convert).column(0)
 
 
-def _wide_integers(cells: Any, decimal_point: str) -> Any:
-    """Return a column whose integers float64 would round, exactly; None if it has none."""
-    texts = cells.to_pylist()
-    if not any(text is not None and _INTEGER.fullmatch(text.strip()) for text in texts):
+def _wide_numbers(column: str, cells: Any, decimal_point: str) -> Any:
+    """Return a column whose long numbers float64 would round, exactly; None if it has none.
+
+    Raises:
+        pa.ArrowInvalid: Its numbers have more digits than a decimal holds.
+    """
+    texts = [t and t.strip().replace(decimal_point, ".") for t in cells.to_pylist()]
+    wide = [bool(text and _WIDE.fullmatch(text)) for text in texts]
+    if not any(wide):
         return None
-    return pa.array(
-        [None if t is None else Decimal(t.strip().replace(decimal_point, ".")) for t in texts]
-    )
+    try:
+        return pa.array([None if text is None else Decimal(text) for text in texts])
+    except pa.ArrowInvalid:
+        raise pa.ArrowInvalid(
+            f"column {column!r} has integers of more than 15 digits, the first in row "
+            f"{wide.index(True) + 1}, and its numbers need more than {_MOST_DIGITS} digits to be "
+            "held exactly; round them at the site"
+        ) from None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cases import each_case
 
-from securecomp.core.fixedpoint import FixedPoint
+from securecomp.core.fixedpoint import FixedPoint, to_floats
 from securecomp.errors import ParameterError, RangeError
 
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i2", ">i8", ">u8"]
@@ -303,6 +303,24 @@ class TestFloats:
         grid = FixedPoint.binary(10, 1000)
         assert encoded(grid, [8.0, -(2.0**-1000)]) == [2**1003, -1]
         assert encoded(grid, [5e-324, 3 * 2.0**-1001, 0.0]) == [0, 2, 0]
+
+    def test_wide_floats_on_a_binary_grid(self):
+        """Shifted mantissas are what fractions give: above the grid exact, below it to even."""
+        draw = np.random.default_rng(64)
+        floats = draw.normal(0, 1, 400) * 2.0 ** draw.integers(-140, 140, 400)
+        ties = [2.5, 3.5, -2.5, 2.0**-61, 3 * 2.0**-61, -(2.0**-61), 5e-324, 0.0, -0.0, 2.0**200]
+        values = np.array([*floats, *ties])
+        for bits in (0, 1, 60, 300):
+            grid = FixedPoint.binary(2**201, bits)
+            want = [round(Fraction(v) * 2**bits) for v in values.tolist()]
+            assert encoded(grid, values) == want, bits
+        with pytest.raises(RangeError, match=r"row 411 is beyond the agreed bound"):
+            grid.encode(np.array([*values, 2.0**202]), "x", "row")
+
+    def test_wide_integers_become_floats_rounded_once(self):
+        wide = np.array([2**1060 + 1, -(2**70), 3], object).reshape(1, 3)
+        assert to_floats(wide, 2**60).tolist() == [[2.0**1000, -1024.0, 3 * 2.0**-60]]
+        assert to_floats(np.array([1, 3]), 10).tolist() == [0.1, 0.3]
 
     def test_a_bound_beyond_the_floats(self):
         grid = FixedPoint.decimal(10**400)

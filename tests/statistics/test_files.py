@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from cases import each_case
+from sites import study
 
 from securecomp.errors import ParameterError
 from securecomp.statistics.table_files import name_sites, read_table, site_name
@@ -133,21 +134,40 @@ def test_delimiter_and_decimal_comma(write):
 class TestWideIntegers:
     """Integers that float64 or int64 cannot hold stay exact."""
 
-    @pytest.mark.parametrize(
-        "cells",
-        [
+    def test_exact(self, write):
+        for cells in (
             ["9223372036854775808"],
             ["-9223372036854775809", "1"],
             ["99999999999999999999999999", "", "-1"],
             ["+9223372036854775808", "0"],
             ["9007199254740993", "0.5"],
             ["9007199254740993", "1e3"],
-        ],
-    )
-    def test_exact(self, cells, write):
-        table = read_table(write("w.csv", "id,x\n" + "".join(f"7,{cell}\n" for cell in cells)))
-        assert table["x"].to_pylist() == [Decimal(cell) if cell else None for cell in cells]
-        assert table["id"].to_pylist() == [7] * len(cells)
+            ["9007199254740993.0", "2"],
+            ["12345678901234567890.5", "0.25"],
+        ):
+            table = read_table(write("w.csv", "id,x\n" + "".join(f"7,{cell}\n" for cell in cells)))
+            exact = [Decimal(cell) if cell else None for cell in cells]
+            assert table["x"].to_pylist() == exact, cells
+            assert table["id"].to_pylist() == [7] * len(cells), cells
+
+    def test_thirty_digits_and_more_reach_the_sum(self, write):
+        """`abs` of a decimal once cut the agreed bound to 28 digits."""
+        for text in ("123456789023456789023456789017", "-" + "8" * 39, "5" * 76):
+            table = read_table(write("w.csv", f"x\n{text}\n1\n"))
+            result = study(table, read_table(write("v.csv", "x\n1\n"))).sum("x")
+            assert result.value == int(text) + 2, text
+            assert result.equal, text
+            assert result.run.from_data == {
+                "bound of x": text.lstrip("-"),
+                "grid of x": "integers",
+            }, text
+
+    def test_more_digits_than_a_decimal_holds_are_refused(self, write):
+        for cells in (["7" * 77], ["9007199254740993", "1e-70"]):
+            path = write("w.csv", "x\n2\n" + "".join(f"{cell}\n" for cell in cells))
+            words = r"w.csv: .* column 'x' has .* the first in row 2, .* more than 76 digits"
+            with pytest.raises(ParameterError, match=words):
+                read_table(path)
 
     def test_int64_stays_int64(self, write):
         table = read_table(write("w.csv", "x\n9223372036854775807\n-9223372036854775808\n"))

@@ -1,6 +1,9 @@
 """Median, quantiles and extremes are numpy's of the pooled rows, and little else is opened."""
 
+from fractions import Fraction
+
 import numpy as np
+import pandas as pd
 import pytest
 from cases import each_case
 from hypothesis import given, settings
@@ -203,10 +206,45 @@ def test_bad_questions(monkeypatch, ask, error, words):
     assert not spy.carried
 
 
-def test_a_grid_too_fine_is_refused():
-    sites = study(*SITES, columns={"x": Column(100, 16)})
-    with pytest.raises(RangeError, match="column 'x': its grid has more than"):
-        sites.median("x")
+def test_values_wider_than_a_share_are_found_by_their_digits():
+    """Digits of 58 bits: two, three and more of them; ties in the highest one; few rows."""
+    draw = np.random.default_rng(58)
+    normal = draw.normal(0.009, 0.001, 21)
+    cases = {
+        "sixteen decimals": ([8.5, 8.25, -3.0, 100.0], Column(100, 16)),
+        "one far value": ([*normal, 1e15], None),
+        "a fill value": ([*normal, 9.97e36, -9.97e36], None),
+        "many sizes": ([*draw.normal(0, 1, 9) * 10.0 ** np.arange(-40, 41, 10)], None),
+        "close together": ([1 + 2.0**-52, 1.0, 1 + 2.0**-51, 2.0**100, 2.0**-60], None),
+    }
+    for name, (values, column) in cases.items():
+        sites = [frame("polars", x=list(map(float, values[i::3]))) for i in range(3)]
+        options = {} if column is None else {"columns": {"x": column}}
+        low, high = (inverted(values, q) for q in (0.25, 0.75))
+        middle = sorted(map(Fraction, values))
+        middle = float((middle[(len(values) - 1) // 2] + middle[len(values) // 2]) / 2)
+        for method in ("shares", "counts"):
+            asked = study(*sites, **options)
+            found = asked.quantiles("x", (0.25, 0.75), method=method).value
+            assert found == {"0.25": low, "0.75": high}, (name, method)
+            assert asked.median("x", method=method).value == middle, (name, method)
+
+
+def test_a_wide_median_opens_no_digit_of_the_middle_two(monkeypatch):
+    opened = []
+    reveal = SharedArray.reveal
+    monkeypatch.setattr(
+        SharedArray, "reveal", lambda array, to: opened.append(reveal(array, to)) or opened[-1]
+    )
+    one, two = 2**70 + 2**40 - 1, 2**71 + 2**40 - 3
+    sites = [pd.DataFrame({"x": pd.Series([value], dtype=object)}) for value in (one, two)]
+    found = study(*sites, columns={"x": Column(bound=2**72, decimals=0)}).median("x")
+    assert found.value == (one + two) / 2
+    low, high, empty = (array.tolist() for array in opened)
+    width = 37  # of 74 bits
+    assert empty == [0]
+    total = one + two + 2 * 2**72
+    assert (low, high) == ([[total % 2**width]], [[total >> width]])
 
 
 def test_a_site_named_as_a_server():
@@ -231,7 +269,11 @@ def test_neither_of_the_middle_two_is_opened(monkeypatch):
         SharedArray, "reveal", lambda array, to: opened.append(reveal(array, to)) or opened[-1]
     )
     assert study(frame("polars", x=[10]), frame("polars", x=[20])).median("x").value == 15
-    assert [found.tolist() for found in opened] == [[[30]], [0]]
+    # Counted from the least value of the grid, -20.
+    assert [found.tolist() for found in opened] == [
+        [[30 + 2 * 20]],
+        [0],
+    ]
 
 
 def test_a_quantile_of_any_type_of_number():

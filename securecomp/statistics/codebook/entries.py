@@ -105,7 +105,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     def column(self) -> Column:
         """Return what a computation has to know."""
         if self.kind == "number":
-            bound = max(abs(Decimal(str(v))) for v in (self.lower, self.upper))
+            bound = max(Decimal(str(v)).copy_abs() for v in (self.lower, self.upper))
             return Column(bound=bound, decimals=self.decimals)
         levels = tuple(self.levels)
         codes = [as_number(level) for level in levels]

@@ -27,6 +27,7 @@ Range = tuple[float, float]
 _WHOLE = 1e-6
 _PUSH = 1e-5
 _FAR = 1 << 40
+_INFEASIBLE = 2  # scipy's status of a program without a solution
 
 
 def cell(where: Mapping[str, frozenset[int]], classes: Mapping[str, int]) -> Cell:
@@ -180,7 +181,7 @@ class Attacker:
             push: Cells that shall be as small or as large as the target is, if it costs nothing.
 
         Returns:
-            A count for each cell, or None if there are no such counts.
+            A count for each cell, checked; None if there are no such counts, or none was found.
         """
         weights = np.zeros(self.size)
         if len(push):
@@ -234,9 +235,24 @@ class Attacker:
                 bounds=optimize.Bounds(0, np.inf),
             )
             if found.x is None:
-                return None
+                if found.status == _INFEASIBLE:
+                    return None
+                continue
             counts = found.x[: self.size]
-            if whole or np.abs(counts - np.rint(counts)).max(initial=0) < _WHOLE:
-                break
-        moved: npt.NDArray[Any] = self._sums @ np.rint(counts)
-        return moved
+            near = whole or np.abs(counts - np.rint(counts)).max(initial=0) < _WHOLE
+            if near and (moved := self._possible(np.rint(counts), low, high)) is not None:
+                return moved
+        return None
+
+    def _possible(
+        self, counts: npt.NDArray[Any], low: npt.NDArray[Any], high: npt.NDArray[Any]
+    ) -> npt.NDArray[Any] | None:
+        """Return the cells' counts for whole unknowns, if these are as everything says.
+
+        An optimiser's answer proves something only if it is one: it works in floats, within
+        tolerances, and its versions differ.
+        """
+        moved: npt.NDArray[Any] = self._sums @ counts
+        tied = not (self._ties @ counts).any()
+        right = (counts >= 0).all() and (low <= moved).all() and (moved <= high).all()
+        return moved if tied and right else None

@@ -196,7 +196,8 @@ def _given_away(
     places = range(len(counted), len(attacker.cells))
     least, most = attacker.extremes(exact, places)
     if least is None or most is None:
-        return []
+        # The data themselves are such counts: the optimiser failed, and proves nothing.
+        return list(finest)
     small = (i for i in places if rule.small(round(least[i])) and rule.small(round(most[i])))
     return [attacker.cells[i] for i in small]
 
@@ -293,12 +294,29 @@ class _Search:
         return True
 
     def show_again(self) -> None:
-        """Show what need not be suppressed, the costliest first."""
+        """Show what need not be suppressed, and what can be worked out all the same."""
+        complete = self._show_needless()
+        for i in [i for i in self._chosen if not self._moves(i)]:
+            if complete or self._worked_out(i):
+                del self._chosen[i]
+
+    def _moves(self, i: int) -> bool:
+        """Whether a suppressed count is another one where some target is reached."""
+        return any(round(c[i]) != self.counted[i].count for c in self._solutions.values())
+
+    def _worked_out(self, i: int) -> bool:
+        """Whether a suppressed count is the only one that is possible."""
+        count, ranges = self.counted[i].count, self._known(self._chosen)
+        sides: tuple[Range, Range] = (0, count - 1), (count + 1, math.inf)
+        return all(self._attacker.move(ranges, i, side) is None for side in sides)
+
+    def _show_needless(self) -> bool:
+        """Show what no target needs, the costliest first; whether all was looked at."""
         order = sorted(self._chosen, key=lambda i: -self._costs[i])
         left = counting(_WORK, -1)
         for i in order:
             if self.counted[i].shown and any(not self.counted[j].shown for j in self._chosen):
-                return  # should a margin that must not be known be known all the same
+                return False  # should a margin that must not be known be known all the same
             rest = [j for j in self._chosen if j != i]
             ranges = self._known(rest)
             solutions = dict(self._solutions)
@@ -312,6 +330,7 @@ class _Search:
             else:
                 self._solutions = solutions
                 del self._chosen[i]
+        return True
 
     def pattern(self) -> Pattern:
         """Return what is suppressed."""

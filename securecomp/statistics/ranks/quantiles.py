@@ -16,10 +16,9 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from securecomp.core.fixedpoint import is_number, shown
-from securecomp.errors import ParameterError, RangeError
+from securecomp.core.fixedpoint import Integers, is_number, shown
+from securecomp.errors import ParameterError
 from securecomp.mpc import SharedArray, concatenate
 from securecomp.show.exhibit import TextTable
 from securecomp.show.numbers import show
@@ -33,7 +32,7 @@ from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.site_table import Level, Table, check_column
 
 Method = Literal["shares", "counts"]
-_MAX_BITS = 58  # so that a difference of two values fits the field
+_MAX_BITS = 58  # of a digit, so that a difference of two fits the field
 _MAX_DENOMINATOR = 10**6
 _BLOCK = 1 << 18  # comparisons at a time
 
@@ -271,11 +270,8 @@ class _Search:
             place += len(several)
         self.limit = ask.schema.grid(column).limit
         self.bits = (2 * self.limit).bit_length()
-        if self.bits > _MAX_BITS:
-            raise RangeError(
-                f"column {column!r}: its grid has more than 2^{_MAX_BITS} values; declare a "
-                "smaller bound, or fewer decimals or bits"
-            )
+        # Of values that are wider than int64 all arithmetic is on Python's integers.
+        self.kind = np.dtype(np.int64 if self.bits <= _MAX_BITS else object)
         self.cells = cell_names(ask.schema, () if by is None else (by,))
         # All sites read, and refuse what is wrong, before any of them sends.
         self.rows = {table.site: self._rows(table, by) for table in ask.tables}
@@ -283,14 +279,15 @@ class _Search:
             np.array([getattr(rank, part) for rank in ranks]) for part in ("of", "times", "more")
         )
 
-    def _rows(self, table: Table, by: str | None) -> list[npt.NDArray[np.int64]]:
+    def _rows(self, table: Table, by: str | None) -> list[Integers]:
         """Return one site's rows, for each group: how far above the least value of the grid."""
         ask, groups = self.ask, () if by is None else (by,)
         keep = kept_rows(table, (self.column,), groups, ask.missing)
         codes, cells = group_codes(table, ask.schema, groups)
         values = table.numbers(self.column).values
         grid = ask.schema.grid(self.column)
-        integers = grid.encode(values, table.where(self.column), "row")[keep] + self.limit
+        encoded = grid.encode(values, table.where(self.column), "row")[keep]
+        integers = encoded.astype(self.kind) + self.limit
         return [integers[codes[keep] == cell] for cell in range(cells)]
 
     def by_counts(self) -> list[list[int | None]]:
@@ -302,7 +299,7 @@ class _Search:
             {site: [rows.size for rows in groups] for site, groups in ordered.items()},
         )
         enough = [[n * rank.of + rank.more for rank in self.ranks] for n in totals]
-        found = np.zeros((len(self.cells), len(self.ranks)), np.int64)
+        found = np.zeros((len(self.cells), len(self.ranks)), self.kind)
         for bit in reversed(range(self.bits)):
             candidates = found + (1 << bit)
             labels = [
@@ -319,7 +316,7 @@ class _Search:
                 for site, groups in ordered.items()
             }
             below = np.array(self._sum(labels, parts)).reshape(found.shape)
-            found += (below * self._times < np.array(enough)).astype(np.int64) << bit
+            found += (below * self._times < np.array(enough)).astype(self.kind) << bit
         twice = (found - self.limit) @ self.weights
         return [
             [int(v) if n else None for v in line] for n, line in zip(totals, twice, strict=True)
@@ -330,46 +327,83 @@ class _Search:
         return list(totals)
 
     def by_shares(self, engine: Engine) -> list[list[int | None]]:
-        """Search on shares: two comparisons, one after the other, for each bit."""
+        """Search on shares: two comparisons, one after the other, for each bit.
+
+        A value that is too wide for a share is shared as digits, and found from the highest one:
+        of the rows that have the digits that were found so far, the next digit is searched.
+        """
         sites, groups = self.ask.sites, len(self.cells)
-        most = padded_rows(self.ask, groups)
-        beyond = 1 << self.bits  # what fills up is below no candidate
-        filled = {}
-        for site in sites:
-            filled[site] = np.full((groups, most), beyond, np.int64)
-            for line, rows in zip(filled[site], self.rows[site], strict=True):
-                line[: rows.size] = rows
+        count = max(1, -(-self.bits // _MAX_BITS))
+        width = -(-self.bits // count)
+        beyond = 1 << width  # what fills up is below no candidate
+        most = padded_rows(self.ask, groups * count)
         run = computation(self.ask, engine)
         parts, numbers = [], []
         for site in sites:
-            parts.append(run.share(site, filled[site].reshape(-1), bound=beyond))
+            filled = np.full((count, groups, most), beyond, np.int64)
+            for group, rows in enumerate(self.rows[site]):
+                for place in range(count):
+                    digit = (rows >> width * (count - 1 - place)) & (beyond - 1)
+                    filled[place, group, : rows.size] = digit.astype(np.int64)
+            parts.append(run.share(site, filled.reshape(-1), bound=beyond))
             counts = np.array([rows.size for rows in self.rows[site]])
             numbers.append(run.share(site, counts, bound=most))
         total = sum(numbers[1:], numbers[0])[:, None]
         enough = total * self._of + self._more
-        # All rows of a group beside each other.
-        places = np.arange(len(sites) * groups * most).reshape(len(sites), groups, most)
-        table = concatenate(parts)[places.transpose(1, 0, 2).reshape(groups, -1)]
-        found: SharedArray = total * np.zeros(len(self.ranks), np.int64)
-        for bit in reversed(range(self.bits)):
-            candidates = (found + (1 << bit)).within(beyond)
-            below = _below(table, candidates) * self._times
-            found = found + (below < enough) * (1 << bit)
-        # The mean of the middle two is made before it is opened: neither of them is.
-        opened = ((found.within(beyond) - self.limit) @ self.weights).reveal(to=sites)
+        # All rows of a group beside each other, the highest digits first.
+        places = np.arange(len(sites) * count * groups * most)
+        places = places.reshape(len(sites), count, groups, most).transpose(1, 2, 0, 3)
+        tables = concatenate(parts)[places.reshape(count, groups, 1, -1)]
+        found: list[SharedArray] = []
+        zero = total * np.zeros(len(self.ranks), np.int64)
+        table, less = tables[0], zero  # rows that are below by an earlier digit
+        for place in range(count):
+            digit = zero
+            for bit in reversed(range(width)):
+                candidates = (digit + (1 << bit)).within(beyond)
+                below = (_below(table, candidates) + less) * self._times
+                digit = digit + (below < enough) * (1 << bit)
+            found.append(digit.within(beyond))
+            if place + 1 < count:
+                under = table < found[-1][:, :, None]
+                tied = (table < (found[-1] + 1)[:, :, None]) - under
+                less = less + under.sum(2)
+                table = (tied * (tables[place + 1] - beyond) + beyond).within(beyond)
+        opened = [part.reveal(to=sites) for part in self._means(found, beyond)]
         empty = (total[:, 0] == 0).reveal(to=sites)
+        twice = sum(part.astype(self.kind) << width * place for place, part in enumerate(opened))
         return [
-            [None if none else int(v) for v in line]
-            for none, line in zip(empty, opened, strict=True)
+            [None if none else int(v) - 2 * self.limit for v in line]
+            for none, line in zip(empty, twice, strict=True)
         ]
+
+    def _means(self, digits: Sequence[SharedArray], base: int) -> list[SharedArray]:
+        """Return twice each value, lowest digit first, with carries, so that no rank of two shows.
+
+        The mean of the middle two is made before it is opened: neither of them is.
+        """
+        made: list[SharedArray] = []
+        carry: SharedArray | int = 0
+        for place, digit in enumerate(reversed(digits)):
+            here = digit @ self.weights + carry
+            if place + 1 < len(digits):
+                carry = here >= base
+                here = here - carry * base
+            made.append(here)
+        return made
 
 
 def _below(rows: SharedArray, candidates: SharedArray) -> SharedArray:
-    """Count each group's rows below each of its candidates."""
+    """Count each group's rows below each of its candidates.
+
+    Args:
+        rows: Shape (groups, 1 or candidates, rows).
+        candidates: Shape (groups, candidates).
+    """
     groups, targets = candidates.shape
     width = max(1, _BLOCK // (groups * targets))
     counts = [
-        (rows[:, None, start : start + width] < candidates[:, :, None]).sum(2)
-        for start in range(0, rows.shape[1], width)
+        (rows[:, :, start : start + width] < candidates[:, :, None]).sum(2)
+        for start in range(0, rows.shape[2], width)
     ]
     return sum(counts[1:], counts[0])

@@ -3,12 +3,15 @@
 A category's first level is the reference; the others have an indicator each (treatment coding).
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.core.fixedpoint import to_floats
 from securecomp.errors import ParameterError
 from securecomp.statistics.cell_values import Mask
 from securecomp.statistics.inquiry import Inquiry
@@ -16,6 +19,8 @@ from securecomp.statistics.power_sums import power_sums
 from securecomp.statistics.regression.expressions import ExpressionRows, indicator
 from securecomp.statistics.schema import MAX_ROWS, Schema
 from securecomp.statistics.site_table import Level, Table
+
+_EXACT = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,10 @@ class Covariate:
     @property
     def sum_bound(self) -> int:
         """Largest absolute integer that one site's rows add up to."""
-        return MAX_ROWS * int(np.ceil(self.bound * self.scale))
+        largest = Fraction(self.bound) * self.scale
+        # Of few digits the product in floats is exact where 0.1 itself is not.
+        near = float(largest) if largest < _EXACT else 0.0
+        return MAX_ROWS * math.ceil(near or largest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +136,7 @@ class Covariates:
         """Return the values of some rows, shape (rows, terms)."""
         x = np.empty((int(keep.sum()), len(self.terms)))
         for j, (term, column) in enumerate(zip(self.terms, columns, strict=True)):
-            x[:, j] = column[keep].astype(np.float64) / float(term.scale)
+            x[:, j] = to_floats(column[keep], term.scale)
         return x
 
     def vector(self, row: dict[str, object]) -> npt.NDArray[np.float64]:

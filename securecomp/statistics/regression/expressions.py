@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.core.fixedpoint import to_floats
 from securecomp.errors import ParameterError, RangeError, brief
 from securecomp.statistics.cell_values import Mask
 from securecomp.statistics.measures import group_codes
@@ -179,8 +180,7 @@ def column(schema: Schema, name: str) -> Expression:
     unit, bound = Fraction(1, grid.scale), Fraction(grid.limit, grid.scale)
     if grid.limit < _ROOM:
         return Expression(name, -bound, bound, unit, lambda rows: rows.numbers(name))
-    scale = float(grid.scale)
-    return _inexact(name, -bound, bound, lambda rows: rows.numbers(name).astype(np.float64) / scale)
+    return _inexact(name, -bound, bound, lambda rows: to_floats(rows.numbers(name), grid.scale))
 
 
 def constant(text: str, value: int | float | bool) -> Expression:

@@ -7,7 +7,7 @@ from securecomp.show.numbers import show_exactly
 from securecomp.statistics.disclosure.suppression import HIDDEN
 from securecomp.statistics.measures import Bins, Measure, Missing, Tally
 from securecomp.statistics.schema import Schema
-from securecomp.statistics.summaries.pool import Pool, plain_sum
+from securecomp.statistics.summaries.pool import Pool, Rational, plain_sum
 from securecomp.statistics.summaries.statistic import (
     AddedNoise,
     ColumnStatistic,
@@ -63,6 +63,6 @@ class Sum(ColumnStatistic):
         sums = [sum(numbers) for numbers in groups]
         return [{"value": int(s) if whole else self.ratio(s, scale)} for s in sums]
 
-    def size(self, pool: Pool) -> list[float]:
+    def size(self, pool: Pool) -> list[Rational]:
         groups, _ = pool.numbers(self, self.values, rounded=False)
-        return [float(sum(map(abs, numbers))) for numbers in groups]
+        return [sum(map(abs, numbers)) for numbers in groups]

@@ -60,6 +60,6 @@ class Mean(ColumnStatistic):
         groups, scale = pool.numbers(self, self.values, rounded=rounded)
         return [self._row(len(numbers), sum(numbers), scale) for numbers in groups]
 
-    def size(self, pool: Pool) -> list[float]:
+    def size(self, pool: Pool) -> list[Rational]:
         groups, _ = pool.numbers(self, self.values, rounded=False)
-        return [float(max(map(abs, numbers), default=0)) for numbers in groups]
+        return [max(map(abs, numbers), default=0) for numbers in groups]

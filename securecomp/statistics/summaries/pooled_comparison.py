@@ -10,12 +10,13 @@ Nothing in this grows with declared bounds. Beside it stands what plain numpy ma
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from securecomp.statistics.results import Result
 from securecomp.statistics.schema import Schema
 from securecomp.statistics.site_table import Table
-from securecomp.statistics.summaries.pool import Pool
+from securecomp.statistics.summaries.pool import Pool, Rational
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,10 @@ def _same(value: Any, exact: Any, mark: Any) -> bool:
     return bool(value is None if mark else value == exact and type(value) is type(exact))
 
 
-def _near(value: Any, true: Any, size: float) -> bool:
+def _near(value: Any, true: Any, size: Rational) -> bool:
     if isinstance(value, float) and isinstance(true, float):
-        return abs(value - true) <= 1e-9 * abs(true) + 2.0**-50 * size
+        exact = Fraction(true)
+        return abs(Fraction(value) - exact) <= abs(exact) / 10**9 + Fraction(size) / 2**50
     return bool(value == true)
 
 

@@ -46,8 +46,8 @@ class Skewness(ColumnStatistic):
         groups, _ = pool.numbers(self, self.values, rounded=rounded)
         return [_row(len(x), *(sum(v**k for v in x) for k in (1, 2, 3))) for x in groups]
 
-    def size(self, pool: Pool) -> list[float]:
-        return [1.0] * len(pool.groups(self, ()))
+    def size(self, pool: Pool) -> list[Rational]:
+        return [1] * len(pool.groups(self, ()))
 
 
 def _row(n: int, s: Rational, q: Rational, c: Rational) -> Row:

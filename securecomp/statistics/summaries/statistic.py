@@ -205,9 +205,9 @@ class Statistic:
         """
         raise NotImplementedError
 
-    def size(self, pool: Pool) -> list[float]:
+    def size(self, pool: Pool) -> list[Rational]:
         """Return, for each group, how large the terms are that a float computation adds."""
-        return [0.0] * len(pool.groups(self, ()))
+        return [0] * len(pool.groups(self, ()))
 
 
 @dataclass(frozen=True, slots=True)

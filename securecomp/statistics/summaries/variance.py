@@ -36,6 +36,6 @@ class Variance(ColumnStatistic):
         groups, scale = pool.numbers(self, self.values, rounded=rounded)
         return [self._row(len(x), sum(x), sum(v * v for v in x), scale) for x in groups]
 
-    def size(self, pool: Pool) -> list[float]:
+    def size(self, pool: Pool) -> list[Rational]:
         groups, _ = pool.numbers(self, self.values, rounded=False)
-        return [float(max((v * v for v in numbers), default=0)) for numbers in groups]
+        return [max((v * v for v in numbers), default=0) for numbers in groups]
