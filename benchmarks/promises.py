@@ -12,7 +12,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from securecomp.privacy import calibration
-from securecomp.privacy.accounting import Gaussian, Laplace, Mechanism, Sampled, total
+from securecomp.privacy.accounting import GaussianNoise, LaplaceNoise, Mechanism, Sampled, total
 from securecomp.privacy.sensitivity import Bounds, Neighbours, mean, mean_parts
 
 PAGE = Path(__file__).resolve().parent / "results" / "promises.md"
@@ -20,8 +20,8 @@ PICTURE = PAGE.with_name("promises.svg")
 DELTA = 1e-6
 ANSWERS = (1, 10, 100, 1_000, 10_000)
 MECHANISMS: dict[str, Mechanism] = {
-    "Laplace, epsilon 0.1 each": Laplace(10),
-    "Gaussian, sigma 50 times the sensitivity": Gaussian(50),
+    "Laplace, epsilon 0.1 each": LaplaceNoise(10),
+    "Gaussian, sigma 50 times the sensitivity": GaussianNoise(50),
     "Gaussian, sigma 4 times a contribution, of a sample of 1 %": Sampled(0.01, 4),
 }
 EPSILONS = (0.1, 0.5, 1, 5, 10)

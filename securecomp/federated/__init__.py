@@ -1,6 +1,7 @@
-"""Models that are trained over sites, and models that tell little about any row.
+"""Models trained over sites, and models trained with a bound on what they tell about any row.
 
-The public names are loaded when they are first used.
+The public names are loaded when they are first used. PyTorch models are trained by
+`securecomp.federated.opacus`, which needs the extra `torch`.
 """
 
 from importlib import import_module
@@ -29,7 +30,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn is an extra, and takes a while to load.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'securecomp.federated' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

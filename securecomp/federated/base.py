@@ -8,7 +8,7 @@ here.
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError, ParameterError
 from securecomp.federated import checkpoints, matrices, scaling, training_data
 from securecomp.federated.checkpoints import CheckpointFile, Round
-from securecomp.federated.config import Strategy, TrainingTerms, digest
+from securecomp.federated.config import TrainingArguments, TrainingTerms, digest
 from securecomp.federated.losses import Floats, Loss
 from securecomp.federated.matrices import Arrays, Ranges
 from securecomp.federated.plaintext_sum import PlaintextSum
@@ -51,68 +51,26 @@ Protocol = sums.SumProtocol | Literal["sharing", "masking", "paillier", "clear"]
 _PROMISED = (
     "unit", "identifier", "records", "sites", "relation", "noise", "colluding", "dropouts",
 )  # fmt: skip
-_TERMS = tuple(field.name for field in fields(TrainingTerms))
+_TERMS = tuple(field.name for field in fields(TrainingArguments))
 
 
-class Federated(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+@dataclass(eq=False, repr=False)
+class Federated(BaseEstimator, TrainingArguments):  # type: ignore[misc]  # scikit-learn is untyped
     """What both models share; see `FederatedLogisticRegression` for the arguments."""
 
     _classify = False
 
-    def __init__(
-        self,
-        protocol: Protocol | None = None,
-        privacy: Privacy | None = None,
-        *,
-        strategy: Strategy = "averaging",
-        rounds: int = 50,
-        fraction: float = 1.0,
-        local_epochs: int = 1,
-        batch_size: int | None = None,
-        learning_rate: float = 0.5,
-        server_rate: float = 1.0,
-        l2: float = 0.0,
-        clip: float = 1.0,
-        examples: int | None = None,
-        dropouts: int = 0,
-        track_loss: bool = False,
-        fit_intercept: bool = True,
-        scaling: Kind | None = None,
-        classes: Sequence[Label] | None = None,
-        bounds: Ranges = None,
-        bound: float = 16.0,
-        bits: int = 30,
-        max_rows: int = 1 << 20,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: Progress | None = None,
-        absent: Absent | None = None,
-        entropy: Entropy = entropy_.system,
-    ) -> None:
-        self.protocol = protocol
-        self.privacy = privacy
-        self.strategy = strategy
-        self.rounds = rounds
-        self.fraction = fraction
-        self.local_epochs = local_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.server_rate = server_rate
-        self.l2 = l2
-        self.clip = clip
-        self.examples = examples
-        self.dropouts = dropouts
-        self.track_loss = track_loss
-        self.fit_intercept = fit_intercept
-        self.scaling = scaling
-        self.classes = classes
-        self.bounds = bounds
-        self.bound = bound
-        self.bits = bits
-        self.max_rows = max_rows
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.absent = absent
-        self.entropy = entropy
+    protocol: Protocol | None = None
+    privacy: Privacy | None = None
+    _: KW_ONLY
+    fit_intercept: bool = True
+    scaling: Kind | None = None
+    classes: Sequence[Label] | None = None
+    bounds: Ranges = None
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: Progress | None = None
+    absent: Absent | None = None
+    entropy: Entropy = entropy_.system
 
     def _loss(self, outputs: int) -> Loss:
         """Return what is trained, of a model with so many outputs."""

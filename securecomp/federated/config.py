@@ -19,30 +19,9 @@ STRATEGIES: tuple[Strategy, ...] = ("averaging", "sgd")
 _MOST_BOUND = 2.0**64  # sums of wider numbers take many limbs
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingTerms:
-    """How a training goes.
-
-    Attributes:
-        strategy: "averaging" (each site trains for itself, and the changes are averaged) or "sgd"
-            (each site takes one step on one batch).
-        rounds: How many.
-        fraction: Of the sites that take part in a round; who does is drawn, and public.
-        local_epochs: Of averaging: how often a site goes through its rows in a round.
-        batch_size: Rows of a batch; None for all rows of the site.
-        learning_rate: Of the sites' steps.
-        server_rate: What the averaged change is multiplied by.
-        l2: Penalty on squared weights, times a half; not on the intercept.
-        bound: No round changes a weight by more; what would is refused.
-        bits: Changes are rounded to multiples of 2^-bits.
-        max_rows: No site has more rows.
-        dropouts: How many of a round's sites may be missing; no sum over fewer is opened.
-        track_loss: Whether the mean loss of each round is opened too.
-        clip: With noise: largest norm of what one unit adds.
-        examples: About how many rows all sites have together, or units with noise; public. A round
-            divides by the share of it that its sites have on average. None to add them up: in each
-            round, or with noise once.
-    """
+@dataclass(kw_only=True, eq=False, repr=False)
+class TrainingArguments:
+    """The arguments that all sites agree on; `FederatedLogisticRegression` documents each."""
 
     strategy: Strategy = "averaging"
     rounds: int = 50
@@ -59,6 +38,20 @@ class TrainingTerms:
     track_loss: bool = False
     clip: float = 1.0
     examples: int | None = None
+
+
+@dataclass(kw_only=True)
+class TrainingTerms(TrainingArguments):
+    """Checked arguments of a training; they do not change once they are made.
+
+    Raises:
+        ParameterError: An argument has another type, or is out of its range.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(self, "_checked"):
+            raise AttributeError(f"{name}: terms do not change; make others with `replace`")
+        super().__setattr__(name, value)
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -93,12 +86,13 @@ class TrainingTerms:
             raise ParameterError(f"fraction is at most 1, not {self.fraction!r}")
         for name in whole:
             if getattr(self, name) is not None:  # of numpy's types too
-                object.__setattr__(self, name, int(getattr(self, name)))
-        object.__setattr__(self, "track_loss", bool(self.track_loss))
+                setattr(self, name, int(getattr(self, name)))
+        self.track_loss = bool(self.track_loss)
         for name in (*positive, "l2"):
-            object.__setattr__(self, name, float(getattr(self, name)))
+            setattr(self, name, float(getattr(self, name)))
         if self.strategy == "sgd" and self.local_epochs != 1:
             raise ParameterError('local_epochs are for strategy="averaging"; sgd takes one step')
+        self._checked = True
 
     def participants(self, sites: tuple[str, ...], seed: bytes, number: int) -> tuple[str, ...]:
         """Return who takes part in a round, drawn from a public seed.

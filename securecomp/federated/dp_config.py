@@ -7,7 +7,7 @@ something that it is not, is refused here, before anything is paid or trained.
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Literal
 
@@ -28,12 +28,13 @@ _RATE, _STEPS = 0.2, 100
 _MOST_STEPS = 10**7
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, repr=False)
 class DPTerms:
-    """What is asked for; `DPLogisticRegression` says what each means."""
+    """The promise and the pace that are asked for; `DPLogisticRegression` documents each."""
 
     epsilon: Amount | None = None
     delta: Amount | None = None
+    _: KW_ONLY
     noise_multiplier: float | None = None
     rate: float | None = None
     batch: int | None = None

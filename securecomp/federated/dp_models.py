@@ -8,7 +8,7 @@ or a cross-validation pays for each of its fits, and scores on these rows are no
 """
 
 import math
-from dataclasses import fields
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,11 @@ from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import BackendUnavailableError, ParameterError, RangeError
 from securecomp.federated.clipping import Places, UnitRows, check_finite
-from securecomp.federated.dp_config import DPTerms, Sampling, agreed
+from securecomp.federated.dp_config import DPTerms, agreed
 from securecomp.federated.dpsgd import Schedule, train
 from securecomp.federated.losses import Floats, Loss, one_hot
 from securecomp.federated.poisson import check_rate
 from securecomp.privacy.policy import Budget
-from securecomp.privacy.privacy_amounts import Amount
-from securecomp.privacy.sensitivity import Relation, Unit
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -40,54 +38,23 @@ _READING: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
 """How scikit-learn reads a table; NaN and infinity are ours to name."""
 
 
-class _PrivateLinear(BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class _PrivateLinear(BaseEstimator, DPTerms):  # type: ignore[misc]
     """What both have in common; `DPLogisticRegression` says what the arguments mean."""
 
-    def __init__(
-        self,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        clip: float = 1.0,
-        *,
-        rate: float | None = None,
-        batch: int | None = None,
-        steps: int | None = None,
-        epochs: float | None = None,
-        learning_rate: float = 1.0,
-        fit_intercept: bool = True,
-        noise_multiplier: float | None = None,
-        units: int | None = None,
-        sampling: Sampling = "poisson",
-        unit: Unit = "record",
-        records: int = 1,
-        relation: Relation = "add/remove",
-        ledger: Budget | None = None,
-        entropy: Entropy = entropy_.system,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.clip = clip
-        self.rate = rate
-        self.batch = batch
-        self.steps = steps
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.fit_intercept = fit_intercept
-        self.noise_multiplier = noise_multiplier
-        self.units = units
-        self.sampling = sampling
-        self.unit = unit
-        self.records = records
-        self.relation = relation
-        self.ledger = ledger
-        self.entropy = entropy
+    clip: float = 1.0
+    _: KW_ONLY
+    learning_rate: float = 1.0
+    fit_intercept: bool = True
+    units: int | None = None
+    ledger: Budget | None = None
+    entropy: Entropy = entropy_.system
 
     def _train(self, table: Floats, targets: Floats, loss: Loss, groups: Any) -> None:
         """Check, pay, train, and set what is fitted."""
         rows = UnitRows(self._augmented(table), self._owners(groups, len(table)))
-        terms = DPTerms(**{field.name: getattr(self, field.name) for field in fields(DPTerms)})
         units = rows.units if self.units is None else self.units
-        plan = agreed(terms, units, targets.shape[1] * rows.features)
+        plan = agreed(self, units, targets.shape[1] * rows.features)
         schedule = Schedule(
             plan.rate, plan.steps, self.clip, plan.noise, self.learning_rate, plan.rate * units
         )

@@ -29,7 +29,7 @@ _LEAST_DELTA = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class LaplaceNoise:
     """Laplace noise.
 
     Attributes:
@@ -40,7 +40,7 @@ class Laplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class GaussianNoise:
     """Gaussian noise.
 
     Attributes:
@@ -92,7 +92,7 @@ class Promised:
     delta: float = 0.0
 
 
-Mechanism = Laplace | Gaussian | DiscreteGaussian | Sampled | Promised
+Mechanism = LaplaceNoise | GaussianNoise | DiscreteGaussian | Sampled | Promised
 Steps = Sequence[tuple[Mechanism, int]]
 """Mechanisms and how often each answered; answers may depend on earlier ones."""
 
@@ -207,7 +207,7 @@ def _check(steps: Steps) -> None:
         if isinstance(times, bool) or not isinstance(times, int) or times < 1:
             raise ParameterError(f"{mechanism} answered a whole number of times, not {times!r}")
         match mechanism:
-            case Laplace(ratio) | Gaussian(ratio):
+            case LaplaceNoise(ratio) | GaussianNoise(ratio):
                 positive(ratio, "ratio of noise")
             case DiscreteGaussian(sigma, squared):
                 positive(sigma, "sigma of noise")
@@ -231,7 +231,7 @@ def _plain(steps: Steps, delta: float, relation: Relation) -> float:
     left = delta - sum(own * times for own, times in promised)
     if left < 0:
         raise _RefusedError("the promised deltas add up to more than the given delta")
-    sharing = sum(times for m, times in steps if not isinstance(m, Promised | Laplace))
+    sharing = sum(times for m, times in steps if not isinstance(m, Promised | LaplaceNoise))
     if sharing and left <= 0:
         raise _RefusedError("Gaussian noise has no guarantee at delta 0; give a delta above 0")
     share = left / sharing if sharing else 0.0
@@ -242,9 +242,9 @@ def _alone(mechanism: Mechanism, delta: float, relation: Relation) -> float:
     match mechanism:
         case Promised(epsilon, _):
             return epsilon
-        case Laplace(ratio):
+        case LaplaceNoise(ratio):
             return 1 / ratio
-        case Gaussian(ratio):
+        case GaussianNoise(ratio):
             return gaussian_epsilon(ratio, delta)
         case DiscreteGaussian():
             return _rdp([(mechanism, 1)], delta, relation)
@@ -271,9 +271,9 @@ def _renyi(steps: Steps, orders: Sequence[float], relation: Relation) -> list[fl
     accountant = _library("rdp").RdpAccountant(orders)
     for mechanism, times in steps:
         match mechanism:
-            case Laplace(ratio):
+            case LaplaceNoise(ratio):
                 event = events.LaplaceDpEvent(ratio)
-            case Gaussian(ratio):
+            case GaussianNoise(ratio):
                 event = events.GaussianDpEvent(ratio)
             case DiscreteGaussian(sigma, squared):
                 # Canonne, Kamath, Steinke (2020), theorem 14: as concentrated as the Gaussian.
@@ -319,9 +319,9 @@ def _pld(steps: Steps, delta: float, relation: Relation) -> float:
 def _distribution(losses: Any, mechanism: Mechanism, relation: Relation, width: float) -> Any:
     grid = {"value_discretization_interval": width}
     match mechanism:
-        case Laplace(ratio):
+        case LaplaceNoise(ratio):
             return losses.from_laplace_mechanism(ratio, **grid)
-        case Gaussian(ratio):
+        case GaussianNoise(ratio):
             return losses.from_gaussian_mechanism(ratio, **grid)
         case DiscreteGaussian(sigma, squared, vector):
             step = math.isqrt(squared)

@@ -390,7 +390,7 @@ def test_terms_that_are_refused(change, said):
 def test_what_is_paid_is_never_less_than_what_it_costs():
     """A ledger has decimals of 15 digits, which are rounded up."""
     for noise in np.linspace(3, 9, 40):
-        plan = agreed(DPTerms(None, "1e-6", noise, rate=1.0, steps=4), 1000, 5)
+        plan = agreed(DPTerms(delta="1e-6", noise_multiplier=noise, rate=1.0, steps=4), 1000, 5)
         assert plan.paid.epsilon >= Fraction(plan.cost.epsilon)
         assert float(plan.paid.epsilon) == pytest.approx(plan.cost.epsilon, rel=1e-13)
 

@@ -9,8 +9,8 @@ from securecomp.errors import BackendUnavailableError, ParameterError
 from securecomp.privacy import accounting
 from securecomp.privacy.accounting import (
     DiscreteGaussian,
-    Gaussian,
-    Laplace,
+    GaussianNoise,
+    LaplaceNoise,
     Promised,
     Sampled,
     renyi,
@@ -53,32 +53,32 @@ def test_samples_under_replace_one():
 
 
 def test_one_gaussian_is_the_analytic_one():
-    found = total([(Gaussian(4), 1)], 1e-5)
+    found = total([(GaussianNoise(4), 1)], 1e-5)
     assert found.bounds["plain"] == gaussian_epsilon(4, 1e-5)
     assert found.epsilon <= found.bounds["plain"]
     assert found.bounds["PLD"] == pytest.approx(gaussian_epsilon(4, 1e-5), rel=1e-3)
     # n of them are as one with the noise over the root of n.
-    many = total([(Gaussian(20), 25)], 1e-5)
+    many = total([(GaussianNoise(20), 25)], 1e-5)
     assert many.epsilon == pytest.approx(gaussian_epsilon(4, 1e-5), rel=1e-3)
     assert many.epsilon >= gaussian_epsilon(4, 1e-5) * (1 - 1e-9)
 
 
 def test_laplace_needs_no_delta():
-    found = total([(Laplace(2), 3), (Laplace(10), 1)], 0)
+    found = total([(LaplaceNoise(2), 3), (LaplaceNoise(10), 1)], 0)
     assert (found.epsilon, found.accountant) == (pytest.approx(1.6), "plain")
-    assert total([(Laplace(10), 100)], 1e-6).epsilon < 5
+    assert total([(LaplaceNoise(10), 100)], 1e-6).epsilon < 5
     with pytest.raises(ParameterError, match="no guarantee at delta 0"):
-        total([(Gaussian(2), 3), (Laplace(10), 1)], 0)
+        total([(GaussianNoise(2), 3), (LaplaceNoise(10), 1)], 0)
 
 
 def test_discrete_gaussian():
     one, vector = DiscreteGaussian(5.0), DiscreteGaussian(5.0, 1, vector=True)
     found = total([(one, 100)], 1e-6)
-    assert found.epsilon == pytest.approx(total([(Gaussian(5), 100)], 1e-6).epsilon, rel=1e-2)
+    assert found.epsilon == pytest.approx(total([(GaussianNoise(5), 100)], 1e-6).epsilon, rel=1e-2)
     several = total([(vector, 100)], 1e-6)
     assert (several.accountant, set(several.bounds)) == ("RDP", {"plain", "RDP"})
     assert several.bounds["RDP"] == pytest.approx(
-        total([(Gaussian(5), 100)], 1e-6).bounds["RDP"], rel=1e-9
+        total([(GaussianNoise(5), 100)], 1e-6).bounds["RDP"], rel=1e-9
     )
     # The same noise for three times the sensitivity.
     assert total([(DiscreteGaussian(15.0, 9), 1)], 1e-6).epsilon == pytest.approx(
@@ -88,7 +88,7 @@ def test_discrete_gaussian():
 
 
 def test_what_is_only_promised():
-    found = total([(Promised(0.1, 1e-8), 10), (Gaussian(5), 3), (Laplace(4), 1)], 1e-6)
+    found = total([(Promised(0.1, 1e-8), 10), (GaussianNoise(5), 3), (LaplaceNoise(4), 1)], 1e-6)
     assert set(found.bounds) == {"plain", "PLD"}
     assert found.bounds["PLD"] < found.bounds["plain"]
     with pytest.raises(ParameterError, match="add up to more than the given delta"):
@@ -96,7 +96,7 @@ def test_what_is_only_promised():
     assert total([(Promised(0.1), 2)], 0).epsilon == pytest.approx(0.2)
 
 
-@each_case("steps", [ABADI, [(Laplace(3), 7), (Gaussian(2), 2)]])
+@each_case("steps", [ABADI, [(LaplaceNoise(3), 7), (GaussianNoise(2), 2)]])
 def test_the_tightest_is_named(steps):
     found = total(steps, 1e-5)
     assert found.epsilon == min(found.bounds.values()) == found.bounds[found.accountant]
@@ -106,14 +106,21 @@ def test_the_tightest_is_named(steps):
 
 
 def test_more_answers_cost_more():
-    for mechanism in (Laplace(5), Gaussian(5), DiscreteGaussian(5.0), Sampled(0.1, 2)):
+    for mechanism in (LaplaceNoise(5), GaussianNoise(5), DiscreteGaussian(5.0), Sampled(0.1, 2)):
         found = [total([(mechanism, n)], 1e-5).epsilon for n in (1, 5, 25)]
         assert found == sorted(found)
         assert found[0] < found[2] <= 25 * found[0]
 
 
 @each_case(
-    "mechanism", [Laplace(1e-3), Gaussian(1e-2), Gaussian(1e4), Laplace(1e4), Sampled(1, 1e-2)]
+    "mechanism",
+    [
+        LaplaceNoise(1e-3),
+        GaussianNoise(1e-2),
+        GaussianNoise(1e4),
+        LaplaceNoise(1e4),
+        Sampled(1, 1e-2),
+    ],
 )
 def test_far_too_little_and_far_too_much_noise_end(mechanism):
     assert 0 <= total([(mechanism, 1000)], 1e-5).epsilon < math.inf
@@ -121,7 +128,7 @@ def test_far_too_little_and_far_too_much_noise_end(mechanism):
 
 def test_a_whole_sample_is_no_sample():
     assert total([(Sampled(1.0, 3), 4)], 1e-5).epsilon == pytest.approx(
-        total([(Gaussian(3), 4)], 1e-5).epsilon, rel=1e-6
+        total([(GaussianNoise(3), 4)], 1e-5).epsilon, rel=1e-6
     )
 
 
@@ -129,10 +136,10 @@ def test_a_whole_sample_is_no_sample():
     "steps, message",
     [
         ([], "nothing was answered"),
-        ([(Laplace(0), 1)], "ratio of noise is a finite number above 0"),
-        ([(Gaussian(math.nan), 1)], "ratio of noise is a finite number above 0"),
-        ([(Gaussian(1), 0)], "a whole number of times"),
-        ([(Gaussian(1), 1.5)], "a whole number of times"),
+        ([(LaplaceNoise(0), 1)], "ratio of noise is a finite number above 0"),
+        ([(GaussianNoise(math.nan), 1)], "ratio of noise is a finite number above 0"),
+        ([(GaussianNoise(1), 0)], "a whole number of times"),
+        ([(GaussianNoise(1), 1.5)], "a whole number of times"),
         ([(Sampled(0, 1), 1)], "sampling rate"),
         ([(Sampled(1.1, 1), 1)], "sampling rate"),
         ([(Sampled(math.nan, 1), 1)], "sampling rate"),
@@ -150,7 +157,7 @@ def test_steps_that_make_no_sense(steps, message):
 @each_case("delta", [-1, 1, math.nan])
 def test_a_delta_that_is_none(delta):
     with pytest.raises(ParameterError, match="delta"):
-        total([(Laplace(1), 1)], delta)
+        total([(LaplaceNoise(1), 1)], delta)
 
 
 def test_without_the_library(monkeypatch):
@@ -159,5 +166,5 @@ def test_without_the_library(monkeypatch):
 
     monkeypatch.setattr(accounting.importlib, "import_module", absent)
     with pytest.raises(BackendUnavailableError, match=r"pip install 'securecomp\[privacy\]'"):
-        total([(Gaussian(1), 1)], 1e-5)
-    assert total([(Laplace(2), 2)], 0, accountant="plain").epsilon == 1
+        total([(GaussianNoise(1), 1)], 1e-5)
+    assert total([(LaplaceNoise(2), 2)], 0, accountant="plain").epsilon == 1
