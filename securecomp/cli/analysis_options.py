@@ -1,6 +1,6 @@
-"""The analyses as options of `securecomp stats`: what each takes, and whom it asks.
+"""The analyses as options of `securecomp stats`.
 
-An analysis is one entry of `QUESTIONS`; options that refine several of them are in `CHOICES`.
+An analysis is one entry of `QUESTIONS`. Options that refine several analyses are in `CHOICES`.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,11 +27,11 @@ class Question:
 
     Attributes:
         name: The option, without dashes.
-        takes: What its arguments are, one word each.
+        takes: Its arguments, one word each.
         help: One line.
-        ask: Takes the study, the arguments and the choices.
-        groups: Whether --by groups it; otherwise the two do not go together.
-        uses: The choices that it heeds.
+        ask: Asks a study, given the arguments and the choices.
+        groups: Whether --by groups it. Otherwise the two cannot be given together.
+        uses: Names of the choices that it uses.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Question:
 
 
 def _chosen(choices: Choices, *names: str) -> dict[str, Any]:
-    """Return what was chosen, by the names that methods of a study have for it."""
+    """Return the choices that were made, as keyword arguments of a study's method."""
     return {name: choices[name] for name in names if choices[name] is not None}
 
 
@@ -94,7 +94,7 @@ QUESTIONS = (
     Question(
         "winner",
         "COL",
-        "Site with the largest mean; its name only.",
+        "Name of the site with the largest mean, and nothing else.",
         lambda s, w, c: s.winner(w[0], engine=c["engine"]),
         uses=("engine",),
     ),
@@ -167,7 +167,7 @@ QUESTIONS = (
     Question(
         "logrank",
         "TIME EVENT BY",
-        "Test whether groups survive alike; see --times, --strata.",
+        "Test for equal survival of groups; see --times, --strata.",
         lambda s, w, c: s.logrank(w[0], w[1], w[2], **_chosen(c, "times", "strata")),
         uses=("times", "strata"),
     ),
@@ -181,7 +181,7 @@ QUESTIONS = (
     Question(
         "distinct",
         "A,B,C",
-        "Patients that these columns identify, each counted once.",
+        "Number of patients, each counted once; the columns identify them.",
         _distinct,
         uses=("expected",),
     ),
@@ -213,19 +213,19 @@ CHOICES = (
         default="0.25,0.5,0.75",
         show_default=True,
         callback=_numbers,
-        help="Which --quantiles.",
+        help="Levels of --quantiles.",
     ),
     click.option(
         "--method",
         type=click.Choice(["shares", "counts"]),
-        help="Medians: open the result only, or the counts on the way too.",
+        help="Medians: open only the result, or also the counts that lead to it.",
     ),
     click.option(
         "--engine",
         type=click.Choice(["replicated", "dealer", "mac"]),
         default="replicated",
         show_default=True,
-        help="Who computes on shares.",
+        help="Engine that computes on shares.",
     ),
     click.option(
         "--family",
@@ -236,17 +236,23 @@ CHOICES = (
     ),
     click.option("--weights", metavar="COL", help="Column of weights of --glm."),
     click.option("--offset", metavar="COL", help="Column that --glm adds to its predictor."),
-    click.option("--exposed", metavar="LEVEL", callback=_level, help="Level that is exposed."),
-    click.option("--event", metavar="LEVEL", callback=_level, help="Level that is the event."),
+    click.option(
+        "--exposed", metavar="LEVEL", callback=_level, help="Level that counts as exposed."
+    ),
+    click.option(
+        "--event", metavar="LEVEL", callback=_level, help="Level that counts as the event."
+    ),
     click.option(
         "--times",
         metavar="A,B,C|A:B:STEP",
         callback=_times,
-        help="Agreed times of survival analyses: a list, or from A to B.",
+        help="Agreed times of survival analyses: a list, or A to B in steps.",
     ),
-    click.option("--strata", metavar="COL", help="Strata, where an analysis has some."),
+    click.option("--strata", metavar="COL", help="Column of strata, for analyses that have them."),
     click.option("--bins", type=int, metavar="N", help="Bins of the scores of --roc-auc."),
-    click.option("--expected", type=int, metavar="N", help="Most patients for --distinct."),
+    click.option(
+        "--expected", type=int, metavar="N", help="Largest number of patients for --distinct."
+    ),
 )
 
 
@@ -270,15 +276,16 @@ def asked(by: str | None, given: Choices) -> bool:
     """Return whether an analysis is asked for.
 
     Raises:
-        click.UsageError: One that is not grouped, beside --by; a choice that nothing heeds.
+        click.UsageError: --by with an analysis that it does not group, or a choice that no
+            analysis uses.
     """
     found = [question for question in QUESTIONS if given[question.key]]
     for question in found:
         if by is not None and not question.groups:
             raise click.UsageError(f"--by does not group --{question.name}; ask for it apart")
-    heeded = {name for question in found for name in question.uses}
+    used = {name for question in found for name in question.uses}
     context = click.get_current_context()
-    for name in {name for question in QUESTIONS for name in question.uses} - heeded:
+    for name in {name for question in QUESTIONS for name in question.uses} - used:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             users = [f"--{q.name}" for q in QUESTIONS if name in q.uses]
             raise click.UsageError(f"--{name} is for {', '.join(users)}, which is not asked for")
@@ -286,7 +293,7 @@ def asked(by: str | None, given: Choices) -> bool:
 
 
 def ask(study: "Study", by: str | None, given: Choices) -> list["Analysis"]:
-    """Ask a study for all that was given, in the order of `QUESTIONS`."""
+    """Ask a study for all analyses that were given, in the order of `QUESTIONS`."""
     choices = {**given, "by": by}
     found = []
     for question in QUESTIONS:

@@ -1,4 +1,4 @@
-"""`securecomp audit`: attacks on one's own models and files."""
+"""`securecomp audit`: attacks on your own models and files."""
 
 import json
 from pathlib import Path
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path)
 _SHOWN = 50
-"""So many row numbers are printed; `--json` has all."""
+"""Row numbers that are printed. `--json` has all."""
 
 
 @click.group()
 def audit() -> None:
-    """Attack your own models and files, before somebody else does."""
+    """Attack your own models and files before somebody else does."""
 
 
 @audit.command()
@@ -33,19 +33,21 @@ def audit() -> None:
     multiple=True,
     required=True,
     metavar="A,B,C",
-    help="Columns that others may know of a person.",
+    help="Columns that others may know about a person.",
 )
-@click.option("--sensitive", multiple=True, metavar="COL", help="What nobody should learn.")
+@click.option("--sensitive", multiple=True, metavar="COL", help="Column that nobody should learn.")
 @click.option("--identifier", metavar="COL", help="Column that says whose row it is.")
-@click.option("--population", type=int, metavar="N", help="People whom the rows are a sample of.")
-@click.option("--fraction", type=float, metavar="F", help="Or: which part of them is in the rows.")
+@click.option(
+    "--population", type=int, metavar="N", help="Size of the population that was sampled."
+)
+@click.option("--fraction", type=float, metavar="F", help="Or: the sampled fraction of it.")
 @click.option(
     "--min-count",
     default=11,
     show_default=True,
     metavar="N",
     type=click.IntRange(min=2),
-    help="Fewest people of a group that is large enough.",
+    help="Fewest people of a group that counts as large enough.",
 )
 @click.option(
     "--largest",
@@ -53,9 +55,11 @@ def audit() -> None:
     show_default=True,
     metavar="N",
     type=click.IntRange(min=1),
-    help="Search sets of at most so many columns.",
+    help="Largest set of columns to search.",
 )
-@click.option("--show-rows", is_flag=True, help="Number the rows that stand alone; no values.")
+@click.option(
+    "--show-rows", is_flag=True, help="Print the numbers of the rows that stand alone; no values."
+)
 @values.reading_and_showing("Write tables and a figure to a page too.")
 def uniqueness(
     file: Path,
@@ -72,10 +76,10 @@ def uniqueness(
     as_json: bool,
     html: Path | None,
 ) -> None:
-    """How many people of a FILE stand alone by what others may know of them.
+    """Count the people of a FILE who stand alone by the columns that others may know.
 
-    Groups of rows that are alike, k-anonymity, l-diversity, the risk of being found, which columns
-    tell people apart, and what coarser ones would change. No value of a row is printed.
+    Prints groups of equal rows, k-anonymity, l-diversity, the risk of being found, the columns that
+    tell people apart, and the effect of coarser columns. No value of a row is printed.
 
     \b
     Example:
@@ -119,10 +123,12 @@ def uniqueness(
 
 @audit.command()
 @click.argument("model", type=_FILE)
-@click.option("--members", required=True, type=_FILE, metavar="FILE", help="Rows it learned.")
-@click.option("--holdout", required=True, type=_FILE, metavar="FILE", help="Rows it did not.")
+@click.option("--members", required=True, type=_FILE, metavar="FILE", help="Rows that trained it.")
+@click.option("--holdout", required=True, type=_FILE, metavar="FILE", help="Rows that did not.")
 @click.option(
-    "--label", metavar="COL", help="Column with the true class.  [default: what is no feature]"
+    "--label",
+    metavar="COL",
+    help="Column with the true class.  [default: the one that is no feature]",
 )
 @click.option("--identifier", metavar="COL", help="Column that says whose row it is.")
 @click.option(
@@ -130,30 +136,43 @@ def uniqueness(
     type=click.Choice(["split", "coins", "otherwise"]),
     default="split",
     show_default=True,
-    help="How members were: a random number of all rows, a coin each, or not at random.",
+    help="Choice of members: a random subset, a coin for each row, or not at random.",
 )
 @click.option(
     "--alike",
     type=click.Choice(["refuse", "keep"]),
     default="refuse",
     show_default=True,
-    help="What rows do that are the same in both files.",
+    help="Equal rows in both files: refuse the files, or keep the rows.",
 )
-@click.option("--epsilon", metavar="E", help="Claimed of the model; the audit may refute it.")
-@click.option("--delta", metavar="D", help="Claimed with it, such as 1e-5 or 0.")
-@click.option("--unit", type=click.Choice(["record", "patient"]), help="Whom the claim protects.")
 @click.option(
-    "--records", type=int, metavar="N", help="Most of a patient, by the claim.  [default: 1]"
+    "--epsilon", metavar="E", help="Epsilon that the model claims; the audit may refute it."
+)
+@click.option("--delta", metavar="D", help="Delta that it claims, such as 1e-5 or 0.")
+@click.option(
+    "--unit", type=click.Choice(["record", "patient"]), help="Unit that the claim protects."
+)
+@click.option(
+    "--records",
+    type=int,
+    metavar="N",
+    help="Most records of a patient, by the claim.  [default: 1]",
 )
 @click.option(
     "--relation",
     type=click.Choice(["add/remove", "replace-one"]),
-    help="How neighbouring data sets differ, by the claim.  [default: add/remove]",
+    help="Difference of neighbouring data sets, by the claim.  [default: add/remove]",
 )
 @click.option(
-    "--false-alarms", multiple=True, type=float, metavar="F", help="Rate at which to report."
+    "--false-alarms", multiple=True, type=float, metavar="F", help="False alarm rate to report at."
 )
-@click.option("--confidence", default=0.95, show_default=True, metavar="C", help="Of each number.")
+@click.option(
+    "--confidence",
+    default=0.95,
+    show_default=True,
+    metavar="C",
+    help="Confidence of each interval.",
+)
 @values.reading_and_showing("Write tables and the ROC curve to a page too.")
 def model(
     model: Path,
@@ -175,11 +194,11 @@ def model(
     as_json: bool,
     html: Path | None,
 ) -> None:
-    """Can the rows that a MODEL was trained on be told from others by their loss?
+    """Try to tell the rows that trained a MODEL from other rows, by their loss.
 
-    MODEL is a logistic model as `securecomp ckks` reads it. No value of a row is printed. If the
-    members cannot have been learned as privately as is claimed, the exit status is 1. From Python
-    any classifier can be audited, and by stronger attacks: see securecomp.audit.membership.
+    MODEL is a logistic model as `securecomp ckks` reads it. No value of a row is printed. The exit
+    status is 1 if training cannot have been as private as claimed. From Python, any classifier can
+    be audited, and by stronger attacks: see securecomp.audit.membership.
 
     \b
     Example:
@@ -189,7 +208,7 @@ def model(
     claimed = {"delta": delta, "unit": unit, "records": records, "relation": relation}
     given = {name: value for name, value in claimed.items() if value is not None}
     if epsilon is None and given:
-        raise click.UsageError(f"--{next(iter(given))} is of a claim: it needs --epsilon")
+        raise click.UsageError(f"--{next(iter(given))} belongs to a claim and needs --epsilon")
     with plain_errors():
         from securecomp.audit.membership.claims import Claim
 

@@ -21,14 +21,14 @@ _PATH = click.Path(path_type=Path)
 @click.command()
 @click.argument("case", nargs=-1)
 @click.option("--quick", is_flag=True, help="Small sizes, few rounds: within a minute.")
-@click.option("--elements", type=int, metavar="N", help="Values a hospital, or rows.")
+@click.option("--elements", type=int, metavar="N", help="Values of each hospital, or rows.")
 @click.option("--parties", type=int, metavar="N", help="Hospitals of a sum.  [default: 3]")
-@click.option("--features", type=int, metavar="N", help="Of a model.  [default: 30]")
+@click.option("--features", type=int, metavar="N", help="Features of a model.  [default: 30]")
 @click.option("--peers", "with_peers", is_flag=True, help="Measure other software too.")
 @click.option("--json", "output", type=_PATH, metavar="FILE", help="Write the run to FILE.")
 @click.option("--html", "page", type=_PATH, metavar="FILE", help="Write the report to FILE.")
 @click.option("--compare", type=_PATH, metavar="OLD", help="Compare with the run in OLD (JSON).")
-@click.option("--anyway", is_flag=True, help="Compare runs of different machines, too.")
+@click.option("--anyway", is_flag=True, help="Compare even runs of different machines.")
 @click.option("--from", "saved", type=_PATH, metavar="FILE", help="Show the run in FILE again.")
 @click.option("--list", "only_list", is_flag=True, help="List the cases.")
 def bench(
@@ -140,7 +140,7 @@ def _same_machine(old: dict[str, Any], new: dict[str, Any], anyway: bool) -> Non
 
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[["Case", Any], None]]:
-    """Show a bar with the case that is running on a terminal; a line a case in a pipe."""
+    """Show the running case: as a bar on a terminal, as a line for each case in a pipe."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

@@ -1,4 +1,4 @@
-"""`securecomp budget` and `securecomp dial`: how much results may reveal, and what that means."""
+"""`securecomp budget` and `securecomp dial`: privacy budgets, and the meaning of an epsilon."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,38 +12,42 @@ from securecomp.show.console import console, plain_errors, plain_warnings
 
 _ledger = click.argument("ledger", type=click.Path(path_type=Path, dir_okay=False))
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-_dataset = click.option("--dataset", metavar="NAME", help="The data set that it must be of.")
+_dataset = click.option(
+    "--dataset", metavar="NAME", help="Data set that the ledger must belong to."
+)
 
 
 @click.group()
 def budget() -> None:
-    """Keep a data set's privacy budget, which runs out.
+    """Keep a data set's privacy budget.
 
-    Every private answer about a data set takes from its LEDGER, a file, before it is computed. What
-    does not fit is not answered.
+    Every private answer about a data set takes from its LEDGER, a file, before it is computed. A
+    question that no longer fits the budget is not answered.
     """
 
 
 @budget.command()
 @_ledger
-@click.option("--dataset", required=True, metavar="NAME", help="Whose budget it is.")
-@click.option("--epsilon", required=True, metavar="E", help="What all answers may cost together.")
-@click.option("--delta", default="0", show_default=True, metavar="D", help="The same, of delta.")
+@click.option("--dataset", required=True, metavar="NAME", help="Data set of the budget.")
+@click.option("--epsilon", required=True, metavar="E", help="Epsilon of all answers together.")
+@click.option(
+    "--delta", default="0", show_default=True, metavar="D", help="Delta of all answers together."
+)
 @privacy_options.relation
-@privacy_options.unit("In what they differ.", "site")
+@privacy_options.unit("Unit by which neighbours differ.", "site")
 @click.option(
     "--records",
     default=1,
     show_default=True,
     metavar="M",
     type=click.IntRange(min=1),
-    help="The most records of one patient.",
+    help="Most records of one patient.",
 )
 @click.option(
     "--persons",
     metavar="N",
     type=click.IntRange(min=1),
-    help="About how many there are, a public number: warns of a delta that is too large for it.",
+    help="Public number of persons, roughly; warns of a delta that is too large for it.",
 )
 def create(
     ledger: Path,
@@ -55,7 +59,7 @@ def create(
     records: int,
     persons: int | None,
 ) -> None:
-    """Make a LEDGER, once a data set; it is never written over."""
+    """Make a LEDGER, once for each data set. It is never overwritten."""
     with plain_errors(), plain_warnings():
         from securecomp.privacy.guarantee import check_delta
         from securecomp.privacy.ledger import Ledger
@@ -73,7 +77,7 @@ def create(
 @_dataset
 @_json
 def show(ledger: Path, dataset: str | None, as_json: bool) -> None:
-    """Show what a LEDGER has left, after checking its history."""
+    """Check a LEDGER's history and show the rest of its budget."""
     with plain_errors():
         from securecomp.privacy.ledger import Ledger, report
 
@@ -101,7 +105,7 @@ def show(ledger: Path, dataset: str | None, as_json: bool) -> None:
 @_dataset
 @_json
 def history(ledger: Path, dataset: str | None, as_json: bool) -> None:
-    """List what was asked of a LEDGER's data set, and what it cost."""
+    """List the questions about a LEDGER's data set, and their costs."""
     with plain_errors():
         from securecomp.privacy.ledger import Ledger
 
@@ -123,12 +127,14 @@ def history(ledger: Path, dataset: str | None, as_json: bool) -> None:
 @budget.command()
 @_ledger
 @_dataset
-@click.option("--head", metavar="LINK", help="A link that was noted before; must be in it.")
+@click.option(
+    "--head", metavar="LINK", help="Link that was noted before; it must be in the ledger."
+)
 @_json
 def verify(ledger: Path, dataset: str | None, head: str | None, as_json: bool) -> None:
-    """Check that a LEDGER is as it was written; exit with 1 if it is not.
+    """Check that a LEDGER is unchanged; exit with 1 if it is not.
 
-    Only a link that was noted elsewhere shows that an older copy was put back.
+    Only a link that was noted elsewhere reveals that an older copy was put back.
     """
     with plain_errors():
         from securecomp.privacy.ledger import Ledger
@@ -147,13 +153,19 @@ def verify(ledger: Path, dataset: str | None, head: str | None, as_json: bool) -
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a page with sliders.",
 )
-@click.option("--epsilon", default="1", show_default=True, metavar="E", help="Of an answer.")
 @click.option(
-    "--answers", default=1, show_default=True, type=click.IntRange(1, 100), help="How many."
+    "--epsilon", default="1", show_default=True, metavar="E", help="Epsilon of an answer."
+)
+@click.option(
+    "--answers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="Number of answers.",
 )
 @_json
 def dial(html: Path | None, epsilon: str, answers: int, as_json: bool) -> None:
-    """Show what an epsilon means: a count of 40, and somebody who guesses whether you are in it."""
+    """Explain an epsilon: a count of 40, and a guess whether you are in it."""
     with plain_errors():
         from securecomp.errors import ParameterError
         from securecomp.privacy import epsilon_explorer as turned

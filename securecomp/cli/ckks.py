@@ -38,24 +38,26 @@ def _planning(command: Any) -> Any:
     """Add the options that a plan takes."""
     for option in (
         click.option("--domain", type=float, help="Largest logit (with --activation server)."),
-        click.option("--degree", default=7, show_default=True, help="Of the server's polynomial."),
+        click.option(
+            "--degree", default=7, show_default=True, help="Degree of the server's polynomial."
+        ),
         click.option(
             "--activation",
             type=click.Choice(["client", "server"]),
             default="client",
             show_default=True,
-            help="Who turns logits into probabilities.",
+            help="Side that turns logits into probabilities.",
         ),
-        click.option("--max-rows", type=int, help="Rows that one client may ask for in all."),
+        click.option("--max-rows", type=int, help="Most rows that one client may ask for."),
         click.option(
             "--shareable-rows",
             default=0,
             show_default=True,
-            help="Rows whose results may be given to anybody.",
+            help="Rows with results that may be given to anybody.",
         ),
         click.option("--protect-model", is_flag=True, help="Hide all of the model but the logits."),
         click.option(
-            "--precision", default=1e-4, show_default=True, help="What a logit is within."
+            "--precision", default=1e-4, show_default=True, help="Largest error of a logit."
         ),
     ):
         command = option(command)
@@ -72,7 +74,7 @@ def _model(path: Path) -> "LogisticModel":
 @click.argument("model", type=_PATH)
 @_planning
 def plan(model: Path, activation: Literal["client", "server"], **options: Any) -> None:
-    """Print what a plan for MODEL would be, and write nothing."""
+    """Print a plan for MODEL and write nothing."""
     with plain_errors():
         from securecomp.ckks import plan as choose
 
@@ -86,10 +88,10 @@ def plan(model: Path, activation: Literal["client", "server"], **options: Any) -
 def publish(
     model: Path, name: Path, activation: Literal["client", "server"], **options: Any
 ) -> None:
-    """Plan for MODEL: NAME.server, secret, and NAME.offer, to hand out to clients.
+    """Plan for MODEL: write NAME.server, which is secret, and NAME.offer for the clients.
 
-    NAME.server.ledger is a folder that keeps what was answered. Every published offer has one, and
-    so a budget of rows of its own for each client.
+    The folder NAME.server.ledger keeps a log of the answers. Every published offer has its own, and
+    so its own budget of rows for each client.
     """
     with plain_errors():
         from securecomp.ckks import FileRequestLog, InferenceServer
@@ -110,13 +112,13 @@ def publish(
         write_new(secret, server.to_json(), 0o600)
         write_new(public, server.offer.to_json(), 0o644)
     click.echo(str(server.offer.plan))
-    click.echo(f"{secret}: keep it secret; who has it answers in the server's name")
+    click.echo(f"{secret}: keep it secret; its holder can answer in the server's name")
     click.echo(f"{ledger}: keep it beside; it counts the rows that each client of this offer gets")
     click.echo(f"{public}: hand it out; fingerprint {server.offer.fingerprint}, compare by phone")
 
 
 def _ledger(server: Path) -> Path:
-    """Return the folder of what a server file's owner answered, the same by whatever link."""
+    """Return the folder of a server file's log; a link to the file leads to the same folder."""
     real = Path(os.path.realpath(server))
     return real.with_name(f"{real.name}.ledger")
 
@@ -125,7 +127,7 @@ def _ledger(server: Path) -> Path:
 @click.argument("offer", type=_PATH)
 @click.argument("name", type=_PATH)
 def keygen(offer: Path, name: Path) -> None:
-    """Draw a client's keys for an OFFER: NAME.key, secret, and NAME.pub, for the server."""
+    """Draw a client's keys for an OFFER: NAME.key, which is secret, and NAME.pub for the server."""
     with plain_errors():
         from securecomp.ckks import InferenceClient, Offer
         from securecomp.errors import DecodeError, ParameterError
@@ -144,7 +146,7 @@ def keygen(offer: Path, name: Path) -> None:
         write_output(public, client.registration.encode(), [offer])
     click.echo(str(found.plan))
     click.echo(f"the offer of {found.server!r}: fingerprint {found.fingerprint}, compare by phone")
-    click.echo(f"{secret}: keep it secret; who has it reads every row and prediction")
+    click.echo(f"{secret}: keep it secret; its holder can read every row and prediction")
     click.echo(
         f"{public}: for the server; fingerprint {client.registration.fingerprint}, compare by phone"
     )
@@ -167,7 +169,7 @@ def _client(path: Path) -> "InferenceClient":
 @click.option("-o", "--output", required=True, type=_PATH, help="Request to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def encrypt(key: Path, table: Path, output: Path, as_json: bool) -> None:
-    """Encrypt the rows of a CSV or Parquet TABLE; columns that are no features stay here."""
+    """Encrypt the rows of a CSV or Parquet TABLE. Columns that are no features stay here."""
     with plain_errors(), progress_bar("encrypting") as progress:
         from securecomp.ckks import inference_files
         from securecomp.ckks.inputs import check_count, rows
@@ -220,8 +222,8 @@ def predict(
 ) -> None:
     """Answer a REQUEST of a CLIENT (its .pub file) with the MODEL, as the SERVER.
 
-    What was answered is kept in the folder beside the SERVER file that `publish` made. Rows count
-    once they are answered, also if the answer is then lost because the process was killed or the
+    The folder beside the SERVER file, which `publish` made, keeps a log of the answers. Rows count
+    once they are answered, even if the answer is then lost because the process is killed or the
     disk is full.
     """
     with plain_errors(), progress_bar("predicting") as progress:
@@ -259,7 +261,9 @@ def predict(
 @click.argument("key", type=_PATH)
 @click.argument("request", type=_PATH)
 @click.argument("answer", type=_PATH)
-@click.option("--table", type=_PATH, help="The table that was encrypted, to go before the results.")
+@click.option(
+    "--table", type=_PATH, help="The encrypted table in the clear, to precede the results."
+)
 @click.option("-o", "--output", required=True, type=_PATH, help="CSV file to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def decrypt(

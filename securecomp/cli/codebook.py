@@ -1,4 +1,4 @@
-"""`securecomp codebook`: propose one from a file, and hold a file against one."""
+"""`securecomp codebook`: draft a codebook from a file, and check a file against a codebook."""
 
 import json
 import sys
@@ -13,20 +13,20 @@ _file = click.Path(path_type=Path)
 
 @click.group()
 def codebook() -> None:
-    """Agree on what columns mean, and check your own file, before anything is summed.
+    """Agree on the meaning of columns, and check your own file, before anything is summed.
 
-    A codebook is a JSON file that people read: units, plausible ranges, levels, codes for missing
-    values, and which columns identify a patient. All sites use the same one.
+    A codebook is a readable JSON file: units, plausible ranges, levels, codes for missing values,
+    and the columns that identify a patient. All sites use the same one.
     """
 
 
 @codebook.command()
 @click.argument("file", type=_file)
-@click.option("-o", "--output", type=_file, help="Where it goes; by default the screen.")
-@click.option("--name", default="draft", show_default=True, help="Its name.")
-@click.option("--version", default="0", show_default=True, help="Its version.")
-@click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
-@click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
+@click.option("-o", "--output", type=_file, help="File to write; by default the screen.")
+@click.option("--name", default="draft", show_default=True, help="Name of the codebook.")
+@click.option("--version", default="0", show_default=True, help="Version of the codebook.")
+@click.option("--delimiter", metavar="CHAR", help="Delimiter of a CSV file.")
+@click.option("--decimal-comma", is_flag=True, help="CSV files with a decimal comma, 3,5.")
 def draft(
     file: Path,
     output: Path | None,
@@ -35,9 +35,9 @@ def draft(
     delimiter: str | None,
     decimal_comma: bool,
 ) -> None:
-    """Propose a codebook from one site's FILE; edit it before you send it to anybody.
+    """Draft a codebook from one site's FILE. Edit it before you send it to anybody.
 
-    It has the file's levels and rounded ranges, which others will read.
+    It contains the file's levels and rounded ranges, which others will read.
     """
     with plain_errors():
         from securecomp.protocol.storage import write_output
@@ -50,22 +50,22 @@ def draft(
             click.echo(text)
             return
         if output.exists():
-            raise click.UsageError(f"{output} is there already; name another file")
+            raise click.UsageError(f"{output} exists already; name another file")
         write_output(output, f"{text}\n".encode(), [file])
 
 
 @codebook.command()
 @click.argument("book", type=_file)
 @click.argument("file", type=_file)
-@click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file.")
-@click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5.")
+@click.option("--delimiter", metavar="CHAR", help="Delimiter of a CSV file.")
+@click.option("--decimal-comma", is_flag=True, help="CSV files with a decimal comma, 3,5.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(
     book: Path, file: Path, delimiter: str | None, decimal_comma: bool, as_json: bool
 ) -> None:
-    """Hold your own FILE against a codebook BOOK; exit with 1 if it does not follow it.
+    """Check your own FILE against a codebook BOOK; exit with 1 if it breaks a rule.
 
-    What is found stays here: columns, rows, rules and remedies, and no value.
+    The findings stay here. They name columns, rows, rules and remedies, and no value.
     """
     with plain_errors():
         from securecomp.statistics import Codebook

@@ -1,6 +1,6 @@
-"""The command line: options, tables, errors in plain words; no logic.
+"""The command line: options, tables and errors in plain words. It has no logic.
 
-Nothing heavy is imported before a command needs it, so that `--help` answers at once.
+Nothing heavy is imported before a command needs it, so `--help` answers at once.
 """
 
 import json
@@ -25,8 +25,8 @@ from securecomp.show.console import console, plain_errors, progress_bar, shades,
 def main() -> None:
     """Compute together on data that nobody may show.
 
-    Hospitals (or banks, or statistics offices) get one total, one table or one mean over all of
-    their rows, and none sees another's.
+    Hospitals, banks or statistics offices get one total, one table or one mean over all of their
+    rows, and none sees another's.
     """
 
 
@@ -47,10 +47,14 @@ def demo() -> None:
 
 @demo.command()
 @click.option(
-    "--servers", default="3", show_default=True, metavar="N|all", help="Who computes (sharing)."
+    "--servers",
+    default="3",
+    show_default=True,
+    metavar="N|all",
+    help="Number of servers that compute (sharing).",
 )
 def hospitals(servers: str) -> None:
-    """54 hospitals count stays and deaths; 4 hospitals repeat a published trial."""
+    """Count stays and deaths at 54 hospitals; repeat a published trial at 4."""
     computing = values.servers(servers)
     with plain_errors():
         from securecomp.demos import hospitals
@@ -63,10 +67,10 @@ def hospitals(servers: str) -> None:
 
 
 @demo.command()
-@click.option("--protect-model", is_flag=True, help="Hide everything of the model but the logits.")
+@click.option("--protect-model", is_flag=True, help="Hide all of the model but the logits.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def inference(protect_model: bool, as_json: bool) -> None:
-    """Predict tumours of 569 patients, who stay encrypted."""
+    """Predict tumours from encrypted rows of 569 patients."""
     with plain_errors():
         from securecomp.demos import inference
 
@@ -89,7 +93,7 @@ def inference(protect_model: bool, as_json: bool) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def leakage(html: Path | None, as_json: bool) -> None:
-    """Take images out of gradients, and out of sums of them: why sums are masked."""
+    """Reconstruct images from gradients and from their sums: the reason for masks."""
     with plain_errors():
         from securecomp.demos import leakage
 
@@ -110,9 +114,9 @@ def leakage(html: Path | None, as_json: bool) -> None:
 
 
 @demo.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a data set.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each data set.")
 def training(as_json: bool) -> None:
-    """Train over 54 hospitals, 4 clinics and more: pooled, in secret, with noise."""
+    """Train over 54 hospitals, 4 clinics and more: pooled, by secure sums, with noise."""
     with plain_errors():
         from securecomp.demos import training
 

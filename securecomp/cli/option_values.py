@@ -1,6 +1,6 @@
-"""What options say, read: columns, levels, numbers. Errors name the option.
+"""Readers of option values (columns, levels, numbers), whose errors name the option.
 
-And the options of all commands that read tables and show results.
+Also the options of all commands that read tables and show results.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def reading_and_showing(page: str) -> Callable[[F], F]:
-    """Return the options on how files are read and results shown.
+    """Return the options of reading files and showing results.
 
     Args:
-        page: What a page has, in the help of `--html`.
+        page: The help of `--html`.
     """
     options = (
-        click.option("--delimiter", metavar="CHAR", help="Between the columns of a CSV file."),
-        click.option("--decimal-comma", is_flag=True, help="CSV files write 3,5 for 3.5."),
+        click.option("--delimiter", metavar="CHAR", help="Delimiter of a CSV file."),
+        click.option("--decimal-comma", is_flag=True, help="CSV files with a decimal comma, 3,5."),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
         click.option(
             "--html",
@@ -42,7 +42,7 @@ def reading_and_showing(page: str) -> Callable[[F], F]:
 
 
 def pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
-    """Return COL=VALUE arguments by column."""
+    """Return the values of COL=VALUE arguments, by column."""
     found: dict[str, str] = {}
     for value in values:
         column, separator, rest = value.partition("=")
@@ -55,7 +55,7 @@ def pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
 
 
 def levels(text: str) -> list[str | int]:
-    """Return categories: integers if all are."""
+    """Return categories, as integers if all of them are."""
     cells: list[str] = [cell.strip() for cell in text.split(",")]
     try:
         return [int(cell) for cell in cells]
@@ -64,7 +64,7 @@ def levels(text: str) -> list[str | int]:
 
 
 def names(given: tuple[str, ...], option: str) -> list[str]:
-    """Return columns' names, with commas between them or in several options."""
+    """Return names of columns, separated by commas or given in several options."""
     found = [name.strip() for text in given for name in text.split(",")]
     if not all(found):
         raise click.BadParameter("expected names with commas between them", param_hint=option)
@@ -96,7 +96,7 @@ def servers(text: str) -> int | Literal["all"]:
 
 
 def edges(text: str, option: str = "--edges") -> tuple[float, ...]:
-    """Return numbers with commas between them."""
+    """Return the numbers of a comma-separated list."""
     try:
         return tuple(float(edge) for edge in text.split(","))
     except ValueError:
@@ -106,13 +106,13 @@ def edges(text: str, option: str = "--edges") -> tuple[float, ...]:
 
 
 def times(text: str) -> tuple[float, ...]:
-    """Return increasing times: numbers with commas between them, or FROM:TO:STEP, TO included."""
+    """Return increasing times: a comma-separated list, or FROM:TO:STEP with TO included."""
     from decimal import Decimal, InvalidOperation
 
     if ":" not in text:
         return edges(text, "--times")
     try:
-        # In decimals: three tenths are 0.3, and on the grid.
+        # In decimals, so that three tenths are 0.3 and on the grid.
         start, stop, step = (Decimal(part.strip()) for part in text.split(":"))
         count = int((stop - start) / step) if step > 0 else -1
     except (InvalidOperation, ValueError, OverflowError):
@@ -127,7 +127,7 @@ def times(text: str) -> tuple[float, ...]:
 def columns(
     bounds: dict[str, str], decimals: dict[str, str], categories: dict[str, str]
 ) -> dict[str, "Column"]:
-    """Return what is declared about columns."""
+    """Return the declared facts about columns."""
     from decimal import Decimal, InvalidOperation
 
     from securecomp.statistics import Column

@@ -1,4 +1,4 @@
-"""`securecomp paillier`: tables that are encrypted, mailed around, and added unopened."""
+"""`securecomp paillier`: encrypt tables, add them without opening, decrypt the total."""
 
 import contextlib
 from pathlib import Path
@@ -28,7 +28,7 @@ def paillier() -> None:
 @click.argument("name", type=_PATH)
 @click.option("--bits", default=3072, show_default=True, help="Length of the modulus.")
 def keygen(name: Path, bits: int) -> None:
-    """Draw a key: NAME.key, secret, and NAME.pub, to hand out."""
+    """Draw a key pair: NAME.key, which is secret, and NAME.pub, to hand out."""
     with plain_errors(), status("drawing primes"):
         from securecomp.errors import ParameterError
         from securecomp.paillier import PrivateKey
@@ -40,7 +40,7 @@ def keygen(name: Path, bits: int) -> None:
         key = PrivateKey.generate(bits)
         write_new(secret, key.to_json(), 0o600)
         write_new(public, key.public.to_json(), 0o644)
-    click.echo(f"{secret}: keep it secret; who has it decrypts everything")
+    click.echo(f"{secret}: keep it secret; its holder can decrypt everything")
     click.echo(f"{public}: hand it out; key id {key.public.id.hex()[:16]}, compare it by phone")
 
 
@@ -50,14 +50,18 @@ def keygen(name: Path, bits: int) -> None:
 @click.option("--bound", required=True, metavar="X", help="Largest absolute value of any cell.")
 @click.option("--decimals", default=0, show_default=True, help="Decimals of the cells.")
 @click.option("--column", "columns", multiple=True, metavar="COL", help="Encrypt this column.")
-@click.option("--label", "labels", multiple=True, metavar="COL", help="Keep this one in clear.")
-@click.option("--additions", default=1024, show_default=True, help="Tables that may be added up.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="COL", help="Keep this column in the clear."
+)
+@click.option(
+    "--additions", default=1024, show_default=True, help="Largest number of tables to add."
+)
 @click.option(
     "--exponent",
     type=click.Choice(["half", "full"]),
     default="half",
     show_default=True,
-    help="full: slower, no assumption beyond Paillier's.",
+    help="full is slower and assumes nothing beyond Paillier's.",
 )
 @click.option("-o", "--output", required=True, type=_PATH, help="Encrypted table to write.")
 def encrypt(
@@ -141,7 +145,7 @@ def add(key: Path, tables: tuple[Path, ...], output: Path) -> None:
                 raise ParameterError(f"{path}: is a copy of {twin}; its values would count twice")
             read.append((str(path), table))
         total = paillier_files.add_tables(read)
-        # What leaves must not show which ciphertexts it was made of.
+        # The result must not show which ciphertexts it was made of.
         fresh = total.vector.rerandomised(exponent="full" if public.h_s is None else "half")
         data = paillier_files.EncryptedTable(total.frame, fresh, total.scale).encode()
         storage.write_output(output, data, [key, *tables])
@@ -152,7 +156,7 @@ def add(key: Path, tables: tuple[Path, ...], output: Path) -> None:
 @click.argument("key", type=_PATH)
 @click.argument("table", type=_PATH)
 @click.option(
-    "--minimum", default=2, show_default=True, help="Fewest tables whose total is decrypted."
+    "--minimum", default=2, show_default=True, help="Fewest tables in a total that is decrypted."
 )
 @click.option("-o", "--output", required=True, type=_PATH, help="CSV file to write.")
 def decrypt(key: Path, table: Path, minimum: int, output: Path) -> None:

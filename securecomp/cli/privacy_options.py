@@ -1,4 +1,4 @@
-"""The terms of answers with noise as options of a command: `--epsilon` and what belongs to it."""
+"""The terms of answers with noise as options of a command: `--epsilon` and its companions."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +13,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def unit(words: str, *others: str) -> Callable[[F], F]:
-    """Return the option `--unit`, with its help, and units beside records and patients."""
+    """Return the option `--unit`.
+
+    Args:
+        words: Its help.
+        *others: Units beside records and patients.
+    """
     return click.option(
         "--unit",
         type=click.Choice(["record", "patient", *others]),
@@ -28,25 +33,30 @@ relation = click.option(
     type=click.Choice(["add/remove", "replace-one"]),
     default="add/remove",
     show_default=True,
-    help="How neighbouring data sets differ.",
+    help="Difference of neighbouring data sets.",
 )
 _OPTIONS = (
     click.option("--epsilon", metavar="E", help="Answer with noise: differential privacy."),
-    click.option("--delta", default="0", metavar="D", help="Beside --epsilon, such as 1e-6."),
-    unit("What noise protects; a patient needs --identifier."),
+    click.option("--delta", default="0", metavar="D", help="Delta beside --epsilon, such as 1e-6."),
+    unit("Unit that noise protects; a patient needs --identifier."),
     click.option("--identifier", metavar="COL", help="Column that says whose record it is."),
     click.option(
-        "--records", type=int, default=1, show_default=True, metavar="N", help="Most of a patient."
+        "--records",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Most records of a patient.",
     ),
     click.option(
-        "--clip", multiple=True, metavar="COL=A:B", help="Bounds that values are moved to."
+        "--clip", multiple=True, metavar="COL=A:B", help="Bounds to which values are clipped."
     ),
     click.option(
         "--noise",
         type=click.Choice(["skellam", "discrete-gaussian", "laplace"]),
         default="skellam",
         show_default=True,
-        help="Each site adds its part within the sum.",
+        help="Noise, of which each site adds its part within the sum.",
     ),
     relation,
     click.option(
@@ -55,7 +65,7 @@ _OPTIONS = (
         default=1,
         show_default=True,
         metavar="N",
-        help="Most sites of a patient.",
+        help="Most sites that hold records of one patient.",
     ),
     click.option(
         "--colluding",
@@ -73,7 +83,9 @@ _OPTIONS = (
         metavar="N",
         help="Sites that may drop out.",
     ),
-    click.option("--ledger", metavar="FILE", help="Budget to pay from; see securecomp budget."),
+    click.option(
+        "--ledger", metavar="FILE", help="Budget that pays for it; see securecomp budget."
+    ),
 )
 _OTHERS = (
     *("delta", "unit", "identifier", "records", "clip", "noise", "relation", "holding"),
@@ -92,8 +104,8 @@ def terms(given: Mapping[str, Any]) -> "Privacy | None":
     """Return the terms that were given; None without --epsilon.
 
     Raises:
-        click.UsageError: An option of them without --epsilon.
-        ParameterError: Terms that cannot be.
+        click.UsageError: One of the options without --epsilon.
+        ParameterError: Impossible terms.
     """
     if given["epsilon"] is None:
         context = click.get_current_context()

@@ -18,23 +18,23 @@ _RUNS = 5
 
 @dataclass(frozen=True)
 class Inference:
-    """What the demonstration found; all numbers are of this run.
+    """The findings of the demonstration. All numbers are of this run.
 
     Attributes:
         patients: Rows that were predicted.
         trained: Rows that the model was fitted on.
-        equal: Labels that are those of plaintext.
-        error: Largest difference of a probability to plaintext's.
-        promised: What the plan promises for a logit.
-        plain_us: Microseconds a prediction of scikit-learn's.
-        matvec_us: The same of numpy's matrix-vector product alone.
-        client_us: Client, encryption and decryption.
-        server_us: Server.
-        sent: Bytes to the server a prediction.
-        received: Bytes back.
+        equal: Labels equal to plaintext's.
+        error: Largest difference of a probability from plaintext's.
+        promised: Largest error of a logit that the plan promises.
+        plain_us: Microseconds of a prediction by scikit-learn.
+        matvec_us: Microseconds of numpy's matrix-vector product alone.
+        client_us: Microseconds of the client: encryption and decryption.
+        server_us: Microseconds of the server.
+        sent: Bytes to the server, for each prediction.
+        received: Bytes back, for each prediction.
         batch: Rows of the timed batch.
         plan: The plan's lines.
-        learned: What the client learned.
+        learned: The client's knowledge afterwards, in words.
     """
 
     patients: int
@@ -57,8 +57,10 @@ class Inference:
         return {**self.__dict__, "plan": self.plan.splitlines()}
 
     def parts(self) -> Iterator[Any]:
-        """Yield what to print."""
-        yield Text(f"Breast tumours: {self.trained} patients to learn from, {self.patients} to ask")
+        """Yield the parts to print."""
+        yield Text(
+            f"Breast tumours: {self.trained} patients to train on, {self.patients} to predict"
+        )
         yield Text(self.plan)
         agree = Table(title="against plaintext", title_justify="left", title_style="bold")
         agree.add_column("")
@@ -68,7 +70,7 @@ class Inference:
         agree.add_row("largest error of a logit, promised", f"{self.promised:.0e}")
         yield agree
         cost = Table(
-            title=f"a prediction, in a batch of {self.batch:,}",
+            title=f"cost of a prediction, in a batch of {self.batch:,}",
             title_justify="left",
             title_style="bold",
         )
@@ -85,11 +87,11 @@ class Inference:
         cost.add_row("bytes there, back", f"{self.sent:.0f}, {self.received:.0f}", "")
         yield cost
         yield Text(f"the client learned: {self.learned}")
-        yield Text("the server learned: how many rows there were")
+        yield Text("the server learned: the number of rows")
 
 
 def run(protect_model: bool = False) -> Inference:
-    """Train on half of the patients, and predict the others encrypted.
+    """Train on half of the patients, and predict the others from encrypted rows.
 
     Raises:
         BackendUnavailableError: scikit-learn is not installed.
@@ -142,14 +144,14 @@ def run(protect_model: bool = False) -> Inference:
         received=len(answer) / len(batch),
         batch=len(batch),
         plan=str(encrypted.plan_),
-        learned="its logits, and of the model what they imply; they are too few to determine it"
+        learned="its logits, and their consequences for the model; they are too few to determine it"
         if protect_model
-        else "its predictions, and by them (and the answers) the model",
+        else "its predictions, and from them (and the answers) the model",
     )
 
 
 def _timed(work: Callable[[], Any], runs: int) -> tuple[Any, float]:
-    """Return the last result and the median of the seconds."""
+    """Return the last result, and the median seconds of the runs."""
     seconds, result = [], None
     for _ in range(runs):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The demonstration of why sums are masked: images out of gradients, and out of sums of them.
+"""The demonstration of leaking gradients: images reconstructed from them and from their sums.
 
 Ten sites take one step of training a small network together, on the digits of scikit-learn.
 """
@@ -41,7 +41,7 @@ def run(entropy: Entropy = entropy_.system) -> Leakage:
     """Train one step on ten sites, and attack it.
 
     Args:
-        entropy: Source of the network, the masks and where searches begin.
+        entropy: Source of the network, the masks and the starts of searches.
 
     Raises:
         BackendUnavailableError: scikit-learn is not installed.
@@ -163,7 +163,7 @@ def _attacked(images: Floats, digits: npt.NDArray[np.int64], entropy: Entropy) -
 
 
 def _noised(gradients: list[Floats], entropy: Entropy) -> Floats:
-    """Return the secure sum of single images' gradients, to which each site adds its noise."""
+    """Return the secure sum of single images' gradients with each site's noise."""
     scale = 1 << _NOISE_BITS
     size = len(gradients[0])
     # Towards zero, so that no gradient becomes longer.
@@ -180,7 +180,7 @@ def _noised(gradients: list[Floats], entropy: Entropy) -> Floats:
 
 
 def _alike(images: Floats, digits: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> Floats:
-    """Return an image of each label, each once as long as there are some, then again."""
+    """Return an image of each label; images repeat only when all were used."""
     found = np.empty((len(labels), images.shape[1]))
     for digit in np.unique(labels):
         where = np.flatnonzero(labels == digit)
@@ -195,5 +195,5 @@ def _divided(network: Network, row: Floats, target: Floats) -> Floats:
 
 
 def _as_image(view: View, site: str) -> Floats:
-    """Return the first words that the server got of a site, as shares of the modulus."""
+    """Return the first words that the server received from a site, as fractions of the modulus."""
     return view.words[site][: SIDE**2] / float(view.modulus)

@@ -24,22 +24,23 @@ SIDE = 8
 """Pixels of an image's side."""
 COLUMNS = (
     "the image at its site",
-    "out of its gradient",
-    "out of the sum of all sites",
+    "from its gradient",
+    "from the sum of all sites",
     "a guess without a gradient",
-    "what the server gets",
+    "the server's view",
 )
 _WHY = (
-    "A gradient says how a model should change for its data, and it carries the data: an image "
-    "comes out of its own gradient by divisions. So no site's gradient may be seen.",
-    "Masked, it is not: what a site sends is random to whoever gets it, and only the sum over all "
-    "sites opens.",
-    "The sum is no lock by itself. If few images are in it, a search finds most of them. If there "
-    "are many more numbers to find than sums to know, it finds others that add up alike; what is "
-    "still nearer to the images in the sum than to others has leaked. Who knows all sites' images "
-    "but one takes them off the sum, and is back at one site's.",
-    "Aggregation hides who contributed what. What the sum still says is bounded by noise "
-    "(differential privacy), not by masks.",
+    "A gradient tells how a model should change for its data, and so it carries the data. "
+    "Divisions recover an image from its own gradient. So nobody may see a site's gradient.",
+    "Masks hide it. A masked gradient looks random to its recipient, and only the sum over all "
+    "sites can be opened.",
+    "The sum alone does not protect the images. If it contains few images, a search finds most of "
+    "them. If there are many more unknown numbers than known sums, the search finds other images "
+    "with the same sum. The leak is the part by which they are nearer to the images in the sum "
+    "than to others. An attacker who knows all sites' images but one subtracts them from the sum "
+    "and has one site's gradient again.",
+    "Aggregation hides which site contributed which part. Noise (differential privacy) bounds what "
+    "the sum reveals; masks do not.",
 )
 
 
@@ -48,15 +49,15 @@ class Trial:
     """One attack on a sum of gradients.
 
     Attributes:
-        what: What was summed.
-        leak: What came out.
+        what: The gradients in the sum, in words.
+        leak: The result of the attack.
     """
 
     what: str
     leak: MatchingLeak
 
     def row(self) -> tuple[str, ...]:
-        """Return what the table shows."""
+        """Return the cells of the table."""
         leak = self.leak
         return (
             self.what,
@@ -82,17 +83,18 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Leakage:
-    """What the demonstration found; all numbers are of this run.
+    """The findings of the demonstration. All numbers are of this run.
 
     Attributes:
-        pictures: For each image shown: the image, and what attacks made of it, shape (5, 8, 8).
-        labels: What the images show.
-        divided: Images that divisions read off their gradient, of all that were tried.
-        error: The largest error of a pixel by that.
-        trials: Searches, by how much was in the sum.
+        pictures: For each image shown: the image and its reconstructions, shape (5, 8, 8).
+        labels: The digits in the images.
+        divided: Number of images that divisions recovered from their gradients, and of images
+            tried.
+        error: Largest error of a pixel recovered by divisions.
+        trials: Searches, in the order of the images in the sum.
         parameters: Numbers in a gradient.
-        correlation: Of what the server gets of a site with that site's gradient.
-        chance: What correlations stay within in 95 of 100 cases if there is none.
+        correlation: Correlation of the server's view of a site with that site's gradient.
+        chance: Bound that holds 95 of 100 correlations of independent vectors.
     """
 
     pictures: Floats
@@ -120,26 +122,27 @@ class Leakage:
         }
 
     def words(self) -> list[str]:
-        """Return what was found, in words."""
+        """Return the findings in words."""
         found, of = self.divided
         all_sites = self.trials[len(EACH)].leak
         nearer = np.median(all_sites.members.psnr) - np.median(all_sites.others.psnr)
         return [
-            f"Of one image's gradient: {found} of {of} images read off by divisions, with an "
-            f"error of at most {self.error:.0e}.",
-            f"Out of the sum of all sites comes what resembles its digit, as a guess does: it is "
-            f"{nearer:.1f} decibel nearer to the images in the sum than to other people's.",
-            f"What the server gets of a site correlates with the site's gradient by "
-            f"{self.correlation:+.3f}; by chance alone it is within {self.chance:.3f} of 0 in 95 "
-            "of 100 runs.",
+            f"From one image's gradient, divisions recover {found} of {of} images, with an error "
+            f"of at most {self.error:.0e}.",
+            f"From the sum of all sites, a search finds images that resemble their digit, as a "
+            f"guess does. They are {nearer:.1f} decibel nearer to the images in the sum than to "
+            "other people's.",
+            f"The server's view of a site has a correlation of {self.correlation:+.3f} with the "
+            f"site's gradient. By chance alone it is within {self.chance:.3f} of 0 in 95 of 100 "
+            "runs.",
         ]
 
     def parts(self, colours: bool, width: int = 100) -> Iterator[Any]:
-        """Yield what to print.
+        """Yield the parts to print.
 
         Args:
             colours: Draw in shades of grey; otherwise with plain characters.
-            width: Of the screen, in characters.
+            width: Width of the screen, in characters.
         """
         yield Text(
             f"{SITES} sites, {EACH[-1]} images each, a network of {self.parameters:,} parameters",
@@ -182,11 +185,11 @@ class Leakage:
                 ("to other people's images", [t.leak.others.psnr for t in trials]),
             )
         }
-        title = f"How near the found images are; {_TOP:g} decibel stands for all above"
+        title = f"Nearness of the found images; {_TOP:g} decibel stands for all above"
         plot = Plot("line", title, "images in the sum", "decibel, median image", series)
         return render(
             "leakage.html",
-            title="What a gradient gives away",
+            title="Images reconstructed from gradients",
             columns=COLUMNS,
             pictures=[
                 (label, [image.tolist() for image in images])
@@ -208,10 +211,11 @@ class Leakage:
 _TOP = 100.0
 _GAP = 3
 _READING = (
-    "Decibel: how near the median image comes; from 20 on it is found. Guessed: images to which "
-    "the guess is as near. To others: how near what was found comes to images that are not in the "
-    "sum; the difference is the leak. A guess: the mean of other people's images of the same "
-    "digit, where searches begin. The attacker knows the network and all labels. Noised: epsilon "
+    "Decibel: nearness of the median found image; from 20 on an image counts as found. Guessed: "
+    "images to which the guess is as near. To others: nearness of the found images to images that "
+    "are not in the sum; the difference is the leak. A guess: the mean of other people's images of "
+    "the same digit, where searches begin. The attacker knows the network and all labels. Noised: "
+    "epsilon "
     f"{EPSILON:g}, delta {DELTA:g} for an image's presence in this one step."
 )
 

@@ -1,7 +1,7 @@
-"""The demonstration of training over sites: real hospitals, and what secrecy and noise cost.
+"""The demonstration of training over sites: real hospitals, and the cost of secrecy and noise.
 
-Four data sets are split in train and test rows; the model is logistic in all. Two have hospitals of
-their own; scikit-learn's two are dealt out to sites that differ in what they have.
+Four data sets are split into train and test rows. The model is logistic in all. Two data sets have
+their own hospitals. scikit-learn's two are dealt to sites with different shares of the classes.
 """
 
 import time
@@ -32,8 +32,8 @@ class Data:
     """Rows of several sites, and rows to test on.
 
     Attributes:
-        name: For people.
-        source: How the sites came to be.
+        name: Name for people.
+        source: Origin of the sites.
         sites: Name to (X, y).
         test: (X, y) of all sites.
         bounds: Lowest and highest value of each column; public.
@@ -58,13 +58,13 @@ class Data:
 
 @dataclass(frozen=True)
 class Score:
-    """How good a model is on the test rows.
+    """The quality of a model on the test rows.
 
     Attributes:
-        how: Of pooled rows, over sites, with noise.
+        how: Method: on pooled rows, over sites, with noise.
         accuracy: Share of right labels.
-        auc: Area under the ROC curve, of several classes the mean of each against the others.
-        seconds: Of training.
+        auc: Area under the ROC curve. For several classes, the mean of each against the others.
+        seconds: Time of training.
     """
 
     how: str
@@ -75,18 +75,18 @@ class Score:
 
 @dataclass(frozen=True)
 class Trained:
-    """What was found on one data set.
+    """The findings on one data set.
 
     Attributes:
         data: Name of the data.
-        source: How the sites came to be.
-        sites: How many.
+        source: Origin of the sites.
+        sites: Number of sites.
         rows: Rows to train on.
-        columns: Columns.
-        delta: Of the noise.
-        majority: Accuracy of always saying the most frequent label.
-        equal: Whether secure sums gave the model of the clear, bit for bit.
-        scores: By method.
+        columns: Number of columns.
+        delta: Delta of the noise.
+        majority: Accuracy of a model that always predicts the most frequent label.
+        equal: Whether secure sums and sums in the clear gave the same model, bit for bit.
+        scores: One score for each method.
     """
 
     data: str
@@ -133,11 +133,11 @@ def preterm() -> Data:
 
 
 def tumours() -> Data:
-    """Return breast tumours, dealt to 6 sites of which each has mostly one kind."""
+    """Return breast tumours, dealt to 6 sites with mostly one kind each."""
     x, y = _sklearn("load_breast_cancer")
     share = np.where(np.arange(6) < 3, 0.85, 0.15)  # of benign ones
     where = _dealt(np.where(y[:, None] == 1, share, 1 - share))
-    # The documentation of the data has each column's lowest and highest value.
+    # The data's documentation states each column's lowest and highest value.
     ends = list(zip(x.min(axis=0).tolist(), x.max(axis=0).tolist(), strict=True))
     return _split("tumours, breast cancer", "6 sites, by label", x, y, where, ends)
 
@@ -162,9 +162,9 @@ def run(
     """Train on every data set: pooled, over sites in the clear and in secret, and with noise.
 
     Args:
-        sets: What makes the data.
-        epsilons: Of the noise.
-        progress: Is told the trainings that are done, and how many there will be.
+        sets: Functions that return the data.
+        epsilons: Epsilons of the noise.
+        progress: Is called with the number of finished trainings, and of all.
 
     Raises:
         BackendUnavailableError: scikit-learn, or the data, are not installed.
@@ -193,7 +193,7 @@ def run(
 
 
 def _models(data: Data, epsilons: tuple[float, ...], delta: float) -> dict[str, Any]:
-    """Return the models to train, by what people call them."""
+    """Return the models to train, by their names for people."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -235,7 +235,7 @@ def _score(how: str, model: Any, data: Data) -> Score:
 
 
 def parts(found: list[Trained]) -> Iterator[Any]:
-    """Yield what to print."""
+    """Yield the parts to print."""
     table = Table(
         title="accuracy and area under the ROC curve on rows that nobody trained on",
         title_justify="left",
@@ -256,16 +256,16 @@ def parts(found: list[Trained]) -> Iterator[Any]:
             f"alone is right in {one.majority:.3f}; delta {one.delta:.1g}"
         )
     yield Text(
-        "Noise protects single records, in all rounds together, and nobody is trusted with it. "
-        "With noise there are fewer rounds, and no penalty: that is in the differences too, and "
-        "on some hundred test rows a few hundredths are chance. A model that is not right more "
-        "often than the most frequent label alone gives no useful labels; one at an area of .5 "
-        "has learned nothing."
+        "Noise protects single records, over all rounds together, and no party adds all of it. "
+        "Trainings with noise have fewer rounds and no penalty, which also explains part of the "
+        "differences. On some hundred test rows a few hundredths are chance. A model that is not "
+        "right more often than the most frequent label gives no useful labels. A model with an "
+        "area of .5 has learned nothing."
     )
 
 
 def _own(name: str, sites: Any, columns: list[Any], labels: Any, ends: Any) -> Data:
-    """Return data that have sites of their own."""
+    """Return data with their own sites."""
     x = np.column_stack([np.asarray(column, np.float64) for column in columns])
     names, where = np.unique(np.asarray(sites).astype(str), return_inverse=True)
     source = f"{len(names)} real sites"
@@ -280,7 +280,7 @@ def _dealt(weights: Floats) -> Any:
 
 
 def _split(name: str, source: str, x: Floats, y: Any, where: Any, ends: Any) -> Data:
-    """Keep a share of the rows to test on; a site keeps one at least."""
+    """Return data with a share of the rows to test on. Each site keeps at least one."""
     mixed = SeededRandom(_SEED, "test rows").order(len(y))
     kept = np.ones(len(y), bool)
     kept[mixed[: int(_TEST * len(y))]] = False

@@ -1,41 +1,42 @@
-"""What privacy costs, measured: secure computation against plaintext, on this machine.
+"""The cost of privacy, measured: secure computation against plaintext, on this machine.
 
 A `Job` is the same work twice. `measure` compares both results, times both sides in turns, and
-returns a row; `report` makes a run of rows, `text` its tables, `page` (in `page`) an HTML page.
-`securecomp bench` and the repository's `benchmarks` measure the package's own jobs.
+returns a row. `report` makes a run of rows, `text` makes its tables, and `page` (in `page`) an HTML
+page. `securecomp bench` and the repository's `benchmarks` measure the jobs of `catalogue`.
 
 The JSON of a run is one object:
 
-- `format` (1), `quick`: small sizes and few rounds, no basis for a claim;
+- `format` (1), `quick`: true for small sizes and few rounds, which support no claim;
 - `machine`: `cpu`, `cores`, `memory_bytes`, `os`, `python`, `blas`, `load_before`;
 - `versions`: package to version;
-- `rows`: one a case, see below;
-- `fits`: how cost grows: `scheme` (absent: the only one of its series), `series`, `quantity`
+- `rows`: one for each case, see below;
+- `fits`: the growth of cost: `scheme` (absent if the series has only one), `series`, `quantity`
   ("seconds", "bytes by all", "bytes by a party"), `sizes`, and the exponents `exponent` (all sizes)
   and `last` (the two largest);
-- `peers`: one row a comparison with other software, of `benchmarks` alone;
-- `skipped`: `case`, `title`, `reason` with the command that installs what is missing;
-- `claims`: `family`, `text`, `low`, `high`: what is said about ratios.
+- `peers`: one row for each comparison with other software, in runs of `benchmarks` only;
+- `skipped`: `case`, `title`, `reason` with the command that installs the missing package;
+- `claims`: published claims about ratios: `family`, `text`, `low`, `high`.
 
 A row has `case`, `title`, `series` (the name of the size that varies, or ""), where known `scheme`
-("sharing", "masking", "paillier", "shares", "ckks") and `family` ("mpc", "fhe": whose claim it is
-compared with), and either `failure`, a sentence, or:
+("sharing", "masking", "paillier", "shares", "ckks") and `family` ("mpc", "fhe": the claim beside
+its ratio), and either `failure`, a sentence, or:
 
-- `sizes`: name to number; `note`; `runs`: how many samples; `error`: numeric, against plaintext;
-- `peak_memory`: bytes above what was held before, None where the system does not say;
+- `sizes`: name to number; `note`; `runs`: the number of samples; `error`: numeric, against
+  plaintext;
+- `peak_memory`: bytes above the memory held before, or null if the system does not tell;
 - `bytes_per_party` (by the party that sends most), `bytes_total`, `rounds`, `messages`,
   `bytes_by_role` (role to the bytes by the party of it that sends most), `bytes_on_line` (the
-  busiest line's, one direction, summed over rounds; or None), where something is sent;
-- `plain`, `setup` (None without), `online`, `secure` (set-up and online): seconds, each a spread;
-- `parts`: role to the seconds of one party of it, of the online time; `decode`: the same of a
-  receiver's reading, or None. Sums and shares: CPU seconds of the median party's thread;
+  busiest line's, one direction, summed over rounds; or null), if anything is sent;
+- `plain`, `setup` (null without), `online`, `secure` (set-up and online): seconds, each a spread;
+- `parts`: role to the online seconds of one party of it; `decode`: the same of a receiver that
+  reads the result, or null. Sums and shares: CPU seconds of the median party's thread;
 - `ratio`: `secure` against `plain`, a spread of ratios of neighbouring samples;
 - `floors`: `name`, `seconds`, `ratio`; `targets`: `text`, `limit`, `value`, `met`, `unit`, `floor`;
 - `elsewhere`: cores that other processes kept busy meanwhile;
 - `samples`: `plain`, `setup`, `online`: the seconds of every sample, for `--compare`.
 
 A spread is `median`, `q1`, `q3`, `low`, `high`: quartiles, and the median's 95 % bootstrap interval
-(`low` and `high` are None with fewer than six samples). Runs of earlier versions have no `low`,
+(`low` and `high` are null with fewer than six samples). Runs of earlier versions lack `low`,
 `high`, `parts`, `decode`, `bytes_by_role`, `bytes_on_line`, `samples`, `scheme`, `family`,
 `skipped` and `claims`.
 """

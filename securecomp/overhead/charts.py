@@ -1,6 +1,6 @@
-"""Charts of a run, as SVG for a page: ratios beside claims, growth, and which way is fastest.
+"""Charts of a run, as SVG for a page: ratios beside claims, growth, and the fastest protocol.
 
-Every curve and region is named where it is, in words, so that nothing hangs on colours. Needs
+Every curve and region has its name beside it, in words, so that no reader depends on colours. Needs
 matplotlib (`pip install 'securecomp[report]'`).
 """
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from securecomp.overhead.line_model import Line
 from securecomp.overhead.quantities import figures, seconds, size
-from securecomp.overhead.scheme_choice import FEWEST, MOST, Way
+from securecomp.overhead.scheme_choice import FEWEST, MOST, ProtocolCost
 from securecomp.show.figures import COLOURS, DASHES, INK, drawn, plain
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ _ROW = 0.24  # inches
 _GRID = (60, 72)  # jobs of the decision chart: sites, values
 _VALUES = (1, 10**7)
 _TIMES = {0.1: "100 ms", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h"}
-_SMALLEST = 0.004  # of the map; a smaller region gets no name in it
+_SMALLEST = 0.004  # share of the map; a smaller region gets no name
 _APART = 0.062  # of an axis's height, between the names of two curves
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A range of ratios that someone claims."""
+    """A claimed range of ratios."""
 
     text: str
     low: float
@@ -113,7 +113,7 @@ def growth(
     Args:
         sizes: Positive, at least two.
         curves: Name to positive costs, seconds or bytes.
-        series: What grows.
+        series: Name of the size that grows.
         title: Of the figure.
         of_bytes: Whether the costs are bytes.
     """
@@ -158,34 +158,38 @@ def _names(
 
 
 def decision(
-    ways: Sequence[Way], line: Line, title: str, look: Callable[[Way], int] | None = None
+    protocols: Sequence[ProtocolCost],
+    line: Line,
+    title: str,
+    look: Callable[[ProtocolCost], int] | None = None,
 ) -> str:
-    """Return the map of which way is fastest, by sites and values, with lines of equal time.
+    """Return the map of the fastest protocol, by sites and values, with lines of equal time.
 
     Args:
-        ways: To choose from.
-        line: Of every party.
-        title: Of the figure.
-        look: Number of a way's colour and hatching, for maps that are read together.
+        protocols: Protocols to choose from.
+        line: The line of every party.
+        title: Title of the figure.
+        look: Returns the number of a protocol's colour and hatching, for maps that are read
+            together.
     """
 
     def paint(figure: "Figure") -> None:
         axes = figure.add_subplot()
-        sites, values, times = _map(ways, line)
+        sites, values, times = _map(protocols, line)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        for index, way in enumerate(ways):
-            # Above zero where this way is ahead of all others; regions meet on the same line.
-            others = np.delete(times, index, 0).min(0) if len(ways) > 1 else times[index] + 1
+        for index, protocol in enumerate(protocols):
+            # Above zero where this protocol is ahead of all others; regions meet on the same line.
+            others = np.delete(times, index, 0).min(0) if len(protocols) > 1 else times[index] + 1
             ahead = np.log(others / times[index])
             if (ahead <= 0).all():
                 continue
-            number = (index if look is None else look(way)) % 6
+            number = (index if look is None else look(protocol)) % 6
             style: dict[str, Any] = {"colors": [COLOURS[number]], "hatches": [_HATCHES[number]]}
             axes.contourf(sites, values, ahead, [0.0, np.inf], alpha=0.3, **style)
             axes.contour(sites, values, ahead, [0.0], colors=[INK], linewidths=0.8)
             for x, y in _centres(ahead > 0):
-                _name(axes, way.name, sites[x], values[y])
+                _name(axes, protocol.name, sites[x], values[y])
         _times(axes, sites, values, times.min(0))
         axes.set_xlabel("sites")
         axes.set_ylabel("values")
@@ -198,19 +202,20 @@ def decision(
 
 
 def _map(
-    ways: Sequence[Way], line: Line
+    protocols: Sequence[ProtocolCost], line: Line
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return sites, values, and each way's seconds, shape (ways, values, sites)."""
+    """Return sites, values, and each protocol's seconds, shape (protocols, values, sites)."""
     sites = np.unique(np.geomspace(FEWEST, MOST, _GRID[0]).round().astype(np.int64))
     values = np.unique(np.geomspace(*_VALUES, _GRID[1]).round().astype(np.int64))
     times = [
-        [[way.seconds(n, d, line) for n in sites.tolist()] for d in values.tolist()] for way in ways
+        [[protocol.seconds(n, d, line) for n in sites.tolist()] for d in values.tolist()]
+        for protocol in protocols
     ]
     return sites, values, np.array(times)
 
 
 def _centres(region: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the place farthest from the edge in each part of a region that is large enough."""
+    """Return the point farthest from the edge, for each part of a region that is large enough."""
     from scipy import ndimage
 
     parts, count = ndimage.label(region)
@@ -219,7 +224,7 @@ def _centres(region: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
         inside = parts == part
         if inside.mean() < _SMALLEST:
             continue
-        # A name is wider than high: distances across count less.
+        # A name is wider than high, so distances across count less.
         depth = ndimage.distance_transform_edt(np.pad(inside, 1), sampling=(1.0, 0.3))[1:-1, 1:-1]
         y, x = np.unravel_index(int(depth.argmax()), depth.shape)
         found.append((int(x), int(y)))
@@ -237,7 +242,7 @@ def _times(
     values: npt.NDArray[np.int64],
     best: npt.NDArray[np.float64],
 ) -> None:
-    """Draw lines of equal time of the fastest way, each with its time on it."""
+    """Draw lines of equal time of the fastest protocol, each with its time on it."""
     levels = [level for level in _TIMES if best.min() < level < best.max()]
     if levels:
         drawn_lines = axes.contour(

@@ -1,8 +1,9 @@
-"""Two runs side by side: what became slower or faster, and whether that is more than noise.
+"""Two runs side by side: the changes of times, and whether each is more than noise.
 
-The intervals cover how samples spread within the two runs, not what differs from one start of a
-process to the next: where its memory lies, what else the machine did. The latter hits plaintext
-too, which takes turns with the secure side: the change of their ratio stands beside the time's.
+The intervals cover the spread of samples within the two runs. They do not cover differences between
+two starts of a process, such as the place of its memory or other work on the machine. Those hit
+plaintext too, which takes turns with the secure side. So the change of their ratio stands beside
+the change of the time.
 """
 
 from collections.abc import Sequence
@@ -42,16 +43,16 @@ class CaseChange:
 
     @property
     def mark(self) -> str:
-        """What the interval says: "slower", "faster", "?" if there is none, "" if it has 1."""
+        """The verdict of the interval: "slower", "faster", "" if it contains 1, "?" without one."""
         return _mark(self.secure)
 
     @property
     def doubtful(self) -> bool:
-        """Whether the ratio to plaintext did not change the same way: it may be the machine."""
+        """Whether the ratio to plaintext changed otherwise, perhaps by the machine."""
         return self.mark in ("slower", "faster") and _mark(self.ratio) != self.mark
 
     def facts(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the change as plain values."""
         return {
             "case": self.case,
             "title": self.title,
@@ -67,11 +68,11 @@ class CaseChange:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """What two runs have in common, and what not.
+    """The comparison of two runs.
 
     Attributes:
-        changes: One a case that both measured in the same sizes.
-        remarks: What else changed, and what cannot be compared, and why.
+        changes: One for each case that both runs measured in the same sizes.
+        remarks: Other changes, and cases that cannot be compared, with the reason.
     """
 
     changes: tuple[CaseChange, ...]
@@ -87,7 +88,7 @@ def _mark(ratio: dict[str, Any]) -> str:
 
 
 def machines(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Return what is different in the machines of two runs; times then say nothing."""
+    """Return the differences of the machines of two runs, across which times say nothing."""
     return _differences(old, new, _MACHINE)
 
 
@@ -95,18 +96,18 @@ def check_machines(old: dict[str, Any], new: dict[str, Any]) -> None:
     """Refuse to compare runs of different machines.
 
     Raises:
-        ParameterError: It names what is different.
+        ParameterError: The machines differ; the message names the difference.
     """
     different = machines(old, new)
     if different:
         raise ParameterError(
-            f"the old run was made on another machine ({'; '.join(different)}), so that ratios of "
+            f"the old run was made on another machine ({'; '.join(different)}), and ratios of "
             "times say nothing; measure again here, or compare with --anyway"
         )
 
 
 def software(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Return what is different in the software, which may explain a change."""
+    """Return the differences of the software, which may explain a change."""
     found = _differences(old, new, _SOFTWARE)
     for name in sorted(old["versions"].keys() | new["versions"].keys()):
         before, now = (run["versions"].get(name, "absent") for run in (old, new))
@@ -159,7 +160,7 @@ def _change(old: Row, new: Row) -> CaseChange:
 
 
 def _samples(row: Row) -> dict[str, list[float]]:
-    """Return a row's samples; none for a run that kept none."""
+    """Return a row's samples, which are empty for a run that kept none."""
     kept = row.get("samples", {"plain": [], "setup": [], "online": []})
     secure = [a + b for a, b in zip(kept["setup"], kept["online"], strict=True)]
     pairs = zip(secure, kept["plain"], strict=True)

@@ -1,4 +1,4 @@
-"""How cost grows: the exponent of a power law, fitted to the rows of a series."""
+"""The growth of cost: the exponent of a power law, fitted to the rows of a series."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ def fits(rows: list[Row]) -> list[dict[str, Any]]:
     found = []
     good = [row for row in rows if "failure" not in row and row["series"] in row["sizes"]]
     for scheme, series in dict.fromkeys((row.get("scheme", ""), row["series"]) for row in good):
-        # Of two rows of one size, as quick runs have them, the last.
+        # Of two rows of one size, which quick runs may have, the last one counts.
         points = {
             row["sizes"][series]: row
             for row in good

@@ -1,8 +1,8 @@
-"""How sure a median is: its bootstrap interval, computed and not simulated.
+"""The bootstrap interval of a median, computed in closed form.
 
-The bootstrap asks how the median would come out if the samples were drawn again, with replacement,
-from those that there are. For a median that distribution is known in closed form, so that nothing
-is drawn and the same samples always give the same interval.
+The bootstrap draws the samples again, with replacement, and looks at the medians that result. For a
+median that distribution is known in closed form. So nothing is drawn, and the same samples always
+give the same interval.
 
 Source: Efron, "Bootstrap methods: another look at the jackknife", Ann. Statist. 7 (1979), 1-26;
 percentile interval: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
@@ -26,7 +26,7 @@ _STEPS = 80
 def spread(values: Sequence[float]) -> Spread:
     """Return the median, the quartiles, and the median's 95 % interval, `low` and `high`.
 
-    With fewer than six samples there is no such interval, and both are None.
+    With fewer than six samples the interval does not exist, and both ends become None.
     """
     q1, median, q3 = np.percentile(values, [25, 50, 75]).tolist()
     low = high = None
@@ -38,7 +38,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> Spread:
-    """Return the spread of the ratios of times that were measured next to each other."""
+    """Return the spread of the ratios of neighbouring samples."""
     return spread([a / b for a, b in zip(of, to, strict=True)])
 
 
@@ -70,7 +70,7 @@ def ratio_of_medians(of: Sequence[float], to: Sequence[float]) -> Spread:
 
 
 def resampled(values: Sequence[float]) -> tuple[Floats, Floats]:
-    """Return every median that resampling can give, ascending, and its probability."""
+    """Return every possible median of a resample, ascending, and its probability."""
     ordered = np.sort(np.asarray(values, np.float64))
     n, ranks = len(ordered), np.arange(len(ordered) + 1)
     middle = (n + 1) // 2  # rank of the median, the lower one of two

@@ -1,14 +1,14 @@
-"""How long a protocol's messages take on a line, from its exact rounds and bytes.
+"""The time of a protocol's messages on a line, from its exact rounds and bytes.
 
-The model. Every party, servers included, has one line of its own to all others.
+The model. Every party, servers included, has its own line to all others.
 
 - Latency is the round trip, as `ping` shows it. A round is one way: it takes half of that.
 - Messages of one round travel at the same time, and a round waits for the one before. So the
-  slowest party's line decides each round: the most bytes that one party sends or receives in it.
-- Lines are full duplex: what a party sends does not slow what it receives in the same round.
-- Bytes are those of the sealed messages. Left out, as far as they go beyond them: TCP's slow
-  start (connections are open and warm), its headers (40 of 1,500 bytes) and TLS's, losses, other
-  traffic, and the time of computing, which a report adds.
+  busiest party's line decides each round: the most bytes that one party sends or receives in it.
+- Lines are full duplex: sending does not slow receiving in the same round.
+- Bytes are those of the sealed messages. The model leaves out TCP's slow start (connections are
+  open and warm), the headers of TCP (40 of 1,500 bytes) and TLS, losses, other traffic, and the
+  time of computing, which a report adds.
 
 `tests/overhead/test_network.py` checks it over real TCP between network namespaces.
 """
@@ -34,7 +34,7 @@ class Line:
 
     @property
     def facts(self) -> str:
-        """What the line can do, in words."""
+        """The line's speed and round trip, in words."""
         speed = self.bandwidth
         unit, scale = ("Gbit/s", 1e9) if speed >= 1e9 else ("Mbit/s", 1e6)
         return f"{speed / scale:g} {unit}, {self.round_trip * 1e3:g} ms there and back"
@@ -45,8 +45,8 @@ class Line:
         Args:
             rounds: How many rounds, each one way.
             sent: Bytes that the busiest party sends in them.
-            received: Bytes that it receives meanwhile, in the same rounds. Where rounds differ in
-                who is busiest, or in its direction, give the sum of `Transcript.loads` as `sent`.
+            received: Bytes that it receives in the same rounds. If the busiest party or its
+                direction changes between rounds, give the sum of `Transcript.loads` as `sent`.
 
         Raises:
             ParameterError: A negative number.

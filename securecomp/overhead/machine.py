@@ -59,7 +59,7 @@ def _cpu() -> str:
 def peak(work: Callable[[], Any]) -> tuple[Any, int | None]:
     """Run `work`; return its result, and the largest memory of the process above that before.
 
-    Linux tells the memory; elsewhere it may be unknown, and then it is None.
+    The memory becomes None if the system, unlike Linux, does not tell it.
     """
     reset = _PROC / "self/clear_refs"
     if not reset.exists():

@@ -1,4 +1,4 @@
-"""Check a job, time it, and put what was found into a row."""
+"""Measurement of a job: check it, time it, and write the findings into a row."""
 
 import time
 from dataclasses import asdict
@@ -16,25 +16,25 @@ Row = dict[str, Any]
 def measure(
     job: Job, title: str = "job", *, quick: bool = False, clock: timing.Clock = time.perf_counter
 ) -> Row:
-    """Measure a job in this process; a wrong result gives a row with `failure` and no times.
+    """Measure a job in this process. A wrong result gives a row with `failure` and no times.
 
     Both results are compared before anything is timed, and again afterwards.
 
     Args:
         job: The same work in plaintext and under encryption.
-        title: What the reports call it.
+        title: Its name in reports.
         quick: A third of a second instead of four, and at least 7 rounds instead of 15.
         clock: Seconds that pass.
 
     Returns:
-        A row as the JSON of a run has it; `securecomp.overhead` says what is in it.
+        A row as in the JSON of a run; `securecomp.overhead` describes it.
     """
     case = Case(title, title, lambda _: job, size=0, quick=0, tiny=0)
     return measure_case(case, quick, clock)
 
 
 def measure_case(case: Case, quick: bool, clock: timing.Clock = time.perf_counter) -> Row:
-    """Check a case, then time it; a wrong result gives a row with `failure` and no times."""
+    """Check a case, then time it. A wrong result gives a row with `failure` and no times."""
     row = described(case)
     try:
         # A first job loads and compiles the code, so that the memory measured next is data.
@@ -45,12 +45,12 @@ def measure_case(case: Case, quick: bool, clock: timing.Clock = time.perf_counte
         row |= {"sizes": dict(job.sizes), "note": job.note}
         elsewhere = Elsewhere()
         if case.rounds:
-            samples = timing.plainly(job, case.rounds, clock)
+            samples = timing.measure_long(job, case.rounds, clock)
         else:
             row |= _checked(job)
             elsewhere = Elsewhere()
             samples = timing.interleave(job, timing.QUICK if quick else timing.FULL, clock)
-        # A job of several processes is no noise of other work.
+        # A job's own processes are not other work.
         busy = elsewhere.cores() if job.sizes.get("cores", 1) == 1 else None
         if not case.rounds:
             row["error"] = max(row["error"], _checked(job)["error"])
@@ -66,7 +66,7 @@ def measure_case(case: Case, quick: bool, clock: timing.Clock = time.perf_counte
 
 
 def described(case: Case) -> Row:
-    """Return what a row says of its case, measured or not."""
+    """Return the facts about its case that every row has."""
     row = {"case": case.name, "title": case.title, "series": case.series}
     facts = {"scheme": case.scheme, "family": case.family}
     return row | {name: fact for name, fact in facts.items() if fact}
@@ -105,7 +105,7 @@ def _timed(samples: timing.Samples) -> Row:
 
 
 def _rounded(seconds: list[float]) -> list[float]:
-    """Return the samples without digits that no clock has."""
+    """Return the samples without digits beyond a clock's precision."""
     return [float(f"{value:.4g}") for value in seconds]
 
 
@@ -113,7 +113,7 @@ def _judged(row: Row, target: Target) -> Row:
     """Return a target, its value in this row, and whether it is met.
 
     Raises:
-        ParameterError: The target has a unit that there is not.
+        ParameterError: The target's unit is unknown.
     """
     if target.unit == "x":
         found = row["ratio"]
@@ -129,6 +129,6 @@ def _judged(row: Row, target: Target) -> Row:
             "error": lambda: row["error"],
         }
         if target.unit not in read:
-            raise ParameterError(f"target {target.text!r}: there is no unit {target.unit!r}")
+            raise ParameterError(f"target {target.text!r}: the unit {target.unit!r} is unknown")
         value = read[target.unit]()
     return {**asdict(target), "value": value, "met": value <= target.limit}

@@ -1,4 +1,4 @@
-"""A run, and two runs compared, as tables of 100 columns. Every figure comes from the run."""
+"""Tables of a run, and of two runs compared, 100 columns wide. Every figure is from the run."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def parts(report: dict[str, Any]) -> Iterator[Any]:
     rows = [row for row in report["rows"] if "failure" not in row]
     yield Text("\n".join(machine.told(report)))
     if report["quick"]:
-        yield Text("Quick: small sizes, few rounds; no basis for a claim.")
+        yield Text("Quick: small sizes and few rounds, which support no claim.")
     jobs = [row for row in rows if not row["series"]]
     series = [row for row in rows if row["series"]]
     if jobs:
@@ -47,7 +47,7 @@ def parts(report: dict[str, Any]) -> Iterator[Any]:
     noisy = [row["case"] for row in rows if views.noisy(row)]
     if noisy:
         yield Text(
-            f"Noisy (*): more than {views.NOISE} cores did other work meanwhile; do not rely on "
+            f"Noisy (*): other work kept more than {views.NOISE} cores busy; do not rely on "
             f"{len(noisy)} of {len(rows)} cases."
         )
 
@@ -95,8 +95,10 @@ def _ratios(report: dict[str, Any], rows: Sequence[Row]) -> Iterator[Any]:
             )
         )
     yield Text()
-    yield Text("People say: " + "; ".join(f'"{claim["text"]}"' for claim in claims.values()) + ".")
-    yield _table("", ("job", "sizes", "ratio", "95 % interval", "to what is said"), lines, left=2)
+    yield Text(
+        "Published claims: " + "; ".join(f'"{claim["text"]}"' for claim in claims.values()) + "."
+    )
+    yield _table("", ("job", "sizes", "ratio", "95 % interval", "to the claim"), lines, left=2)
 
 
 def _roles(rows: Iterable[Row]) -> Iterator[Any]:
@@ -162,7 +164,7 @@ def _growth(fits: Iterable[dict[str, Any]]) -> Iterator[Any]:
 
 
 def compared(found: RunComparison) -> Iterator[Any]:
-    """Yield what two runs say of each other."""
+    """Yield the table and the remarks of a comparison."""
     if found.changes:
         yield _table(
             "New over old",
@@ -193,10 +195,10 @@ def compared(found: RunComparison) -> Iterator[Any]:
             ),
         )
         yield Text(
-            "Marked where the interval excludes 1; ?: too few samples for an interval, or none "
-            "kept; *: but the ratio to plaintext, which takes turns with it, did not change the "
-            "same way: it may be the machine. The intervals cover what varies within a run, not "
-            "what varies between two starts of it."
+            "A change is marked if its interval excludes 1. ?: too few samples for an interval. "
+            "*: the ratio to plaintext, which takes turns with it, changed otherwise; the machine "
+            "may be the cause. The intervals cover the variation within a run, not between two "
+            "starts of a process."
         )
     for remark in found.remarks:
         yield Text(remark)

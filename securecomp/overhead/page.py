@@ -1,4 +1,4 @@
-"""A run as one HTML page: what privacy costs, beside what people say it costs.
+"""A run as one HTML page: the measured cost of privacy beside published claims about it.
 
 Needs jinja2 and matplotlib (`pip install 'securecomp[report]'`).
 """
@@ -14,7 +14,7 @@ from securecomp.overhead.line_model import LINES
 from securecomp.overhead.published_claims import CLAIMS, PublishedClaim, verdict
 from securecomp.overhead.quantities import figures, seconds, size
 from securecomp.overhead.rates import BOUND
-from securecomp.overhead.scheme_choice import CASES, Way, fastest, ways
+from securecomp.overhead.scheme_choice import CASES, ProtocolCost, fastest, protocol_costs
 from securecomp.overhead.views import MeasuredRow, Row, Spread
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.protocol.sum_protocols import SumProtocol
@@ -37,7 +37,7 @@ _SCHEMES: dict[str, SumProtocol] = {
 
 @dataclass(frozen=True, slots=True)
 class SchemeSection:
-    """The cases of one scheme."""
+    """The section of one scheme's cases."""
 
     title: str
     dots: str
@@ -48,7 +48,7 @@ class SchemeSection:
 
 
 def page(
-    report: Report | Sequence[Report], title: str = "What privacy costs, against plaintext"
+    report: Report | Sequence[Report], title: str = "The cost of privacy, against plaintext"
 ) -> str:
     """Return a self-contained page of a run, or of several runs together.
 
@@ -85,7 +85,7 @@ def page(
 
 
 def _order(rows: Sequence[Row]) -> list[str]:
-    """Return the schemes that there are, the known ones first and in their order."""
+    """Return the schemes of the rows, the known ones first and in their order."""
     found = list(dict.fromkeys(map(views.scheme, rows)))
     known = [name for name in views.SCHEMES if name in found]
     return known + [name for name in found if name not in known]
@@ -114,7 +114,7 @@ def _ends(ratios: Sequence[float]) -> dict[str, str]:
 
 
 def _claimed(claim: PublishedClaim, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a claim, and how many of the ratios that it is about are below, within, above it."""
+    """Return a claim with its jobs: how many ratios are below it, within it and above it."""
     about = [row["ratio"] for row in rows if views.family(row) == claim.family]
     found = [verdict(ratio, claim.facts()) for ratio in about]
     return {
@@ -131,7 +131,7 @@ def _section(name: str, rows: Sequence[Row]) -> SchemeSection:
         Dot(row["case"], (ends := views.ends(row["ratio"]))[0], row["ratio"]["median"], ends[1])
         for row in rows
     ]
-    bands = [Band(f"said of {c.family.upper()}", c.low, c.high) for c in CLAIMS]
+    bands = [Band(f"claimed of {c.family.upper()}", c.low, c.high) for c in CLAIMS]
     series = [s for s in dict.fromkeys(row["series"] for row in rows) if s]
     least, most = min(d.middle for d in dots), max(d.middle for d in dots)
     said = (
@@ -221,7 +221,7 @@ def _used(row: Row) -> str:
 
 
 def _skipped(reports: Sequence[Report], peers: Sequence[Row]) -> list[tuple[str, str, str]]:
-    """Return what no run measured: its name, why, and the command that helps."""
+    """Return each thing that no run measured: its name, the reason, and the command that helps."""
     measured = {row["peer"] for row in peers if "total" in row}
     said = {
         row["peer"]: row["skipped"]
@@ -237,11 +237,11 @@ def _skipped(reports: Sequence[Report], peers: Sequence[Row]) -> list[tuple[str,
 
 
 def _decision(rows: Sequence[Row]) -> dict[str, Any]:
-    choice, missing = ways(rows)
+    choice, missing = protocol_costs(rows)
     needed = [(name, CASES[name]) for name in missing]
     if len(choice) < 2:
         return {"missing": needed, "maps": []}
-    staying = [way for way in choice if way.dropouts]
+    staying = [protocol for protocol in choice if protocol.dropouts]
     maps = [("Where every site stays to the end", _maps(choice, choice))]
     if len(staying) > 1:
         maps.append(("Where a site may drop out", _maps(choice, staying)))
@@ -258,8 +258,8 @@ def _decision(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _maps(choice: Sequence[Way], among: Sequence[Way]) -> list[Figure]:
-    names = ", ".join(way.name for way in among)
+def _maps(choice: Sequence[ProtocolCost], among: Sequence[ProtocolCost]) -> list[Figure]:
+    names = ", ".join(protocol.name for protocol in among)
     return [
         (
             charts.decision(
@@ -275,8 +275,8 @@ def _maps(choice: Sequence[Way], among: Sequence[Way]) -> list[Figure]:
     ]
 
 
-def _jobs(choice: Sequence[Way]) -> list[tuple[str, list[tuple[str, str, list[str]]]]]:
-    """Return for each line the jobs, the fastest way, and all ways' times in order of `choice`."""
+def _jobs(choice: Sequence[ProtocolCost]) -> list[tuple[str, list[tuple[str, str, list[str]]]]]:
+    """Return, for each line, jobs with the fastest protocol and all times in order of `choice`."""
     found = []
     for line in LINES:
         jobs = []
@@ -285,6 +285,6 @@ def _jobs(choice: Sequence[Way]) -> list[tuple[str, list[tuple[str, str, list[st
                 ordered = fastest(choice, sites, values, line)
                 times = {name: seconds(time) for time, name in ordered}
                 sized = f"{sites:,} sites, {values:,} value{'s' * (values > 1)}"
-                jobs.append((sized, ordered[0][1], [times[way.name] for way in choice]))
+                jobs.append((sized, ordered[0][1], [times[protocol.name] for protocol in choice]))
         found.append((line.name, jobs))
     return found

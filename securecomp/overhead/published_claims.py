@@ -1,4 +1,4 @@
-"""What is said about the cost of privacy, to stand beside what was measured."""
+"""Published claims about the cost of privacy, to stand beside measured ratios."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,10 +9,10 @@ class PublishedClaim:
     """A sentence that people repeat.
 
     Attributes:
-        family: Which cases it is about.
+        family: Family of the cases that it is about.
         text: The sentence.
-        low: Smallest ratio to plaintext that it speaks of.
-        high: Largest.
+        low: Smallest ratio to plaintext that it claims.
+        high: Largest ratio.
     """
 
     family: str
@@ -21,7 +21,7 @@ class PublishedClaim:
     high: float
 
     def facts(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the claim as plain values."""
         return asdict(self)
 
 
@@ -32,9 +32,9 @@ CLAIMS = (
 
 
 def verdict(ratio: dict[str, Any], claim: dict[str, Any]) -> str:
-    """Return where a measured ratio stands to a claim: "below", "within" or "above" it.
+    """Return the place of a measured ratio: "below", "within" or "above" the claim.
 
-    It is outside only if its whole interval is; without an interval its median decides.
+    A ratio is outside only if its whole interval is. Without an interval its median decides.
     """
     low, high = (ratio.get(end) or ratio["median"] for end in ("low", "high"))
     if high < claim["low"]:

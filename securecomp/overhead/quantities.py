@@ -27,7 +27,7 @@ def size(value: int) -> str:
 
 
 def memory(value: int | None) -> str:
-    """Return a process's memory, which the system counts in batches of pages."""
+    """Return a process's memory. The system counts it in batches of pages."""
     if value is None:
         return "not known"
     return size(value) if value >= 10**6 else "below 1 MB"

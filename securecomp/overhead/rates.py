@@ -1,7 +1,7 @@
-"""Seconds for each unit of work of the ways to add, fitted to the rows of a run.
+"""Seconds for each unit of work of the sum protocols, fitted to the rows of a run.
 
-Two kinds of rows tell: sums whose roles were clocked apart (`parts`), and rows of one role, or of
-all roles together, whose units are known.
+Two kinds of rows are used: sums whose roles were clocked apart (`parts`), and rows with known units
+of one role or of all roles together.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +24,9 @@ MESSAGE = "a message"
 
 
 def fitted(points: Sequence[Point], names: Sequence[str]) -> Rates | None:
-    """Return the seconds of each unit, from least squares of relative errors; none is negative.
+    """Return the seconds of each unit, by least squares of relative errors, at least 0.
 
-    None where the points cannot tell the units apart.
+    Returns None if the points cannot tell the units apart.
     """
     work = np.array([units for units, _ in points], np.float64).reshape(len(points), len(names))
     took = np.array([seconds for _, seconds in points], np.float64)
@@ -37,7 +37,7 @@ def fitted(points: Sequence[Point], names: Sequence[str]) -> Rates | None:
 
 
 def path(sites: int, values: int) -> tuple[int, int]:
-    """Return the messages, and the values in them, that shared sums wait for.
+    """Return the messages, and the values in them, on the critical path of a shared sum.
 
     A site deals to every server; a server reads one message a site and answers each; a site reads
     the answers.
@@ -111,7 +111,7 @@ def paillier(rows: Sequence[Row], bits: int, whole: Callable[[int, int], int]) -
     found: Rates = {}
     for step, some in points.items():
         name = f"{step} a value"
-        # Of a role's time a part is for its messages; a step alone has none.
+        # A role spends a part of its time on messages; a step alone does not.
         both = fitted(some, (MESSAGE, name))
         rate = both or fitted([(units[1:], took) for units, took in some], (name,))
         if rate is None:

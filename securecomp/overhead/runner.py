@@ -1,4 +1,4 @@
-"""Run cases in processes of their own, and collect one report."""
+"""Runner: cases in their own processes, and one report of all."""
 
 import json
 import os
@@ -25,8 +25,8 @@ class Suite:
     """Cases that a worker process can find again.
 
     Attributes:
-        module: Whose function `listed` returns them.
-        sizes: What it is called with.
+        module: Module with a function `listed` that returns them.
+        sizes: Arguments of that function.
         folder: Where the process runs; None for the current folder.
     """
 
@@ -36,17 +36,17 @@ class Suite:
 
 
 Told = Callable[[Case, Row | None], None]
-"""Called before each case (None) and after it, with its row."""
+"""Called with None before each case, and with its row after it."""
 
 
 def run(suite: Suite, cases: Sequence[Case], *, quick: bool, told: Told) -> dict[str, Any]:
-    """Return the report: machine, versions, one row a case, fits, and what was skipped.
+    """Return the report: machine, versions, a row for each case, fits, and skipped cases.
 
     Args:
         suite: Where the worker finds the cases.
-        cases: What to measure.
+        cases: The cases to measure.
         quick: Small sizes and few rounds; targets are not judged.
-        told: Hears of progress.
+        told: Is called with the progress.
     """
     possible = [case for case in cases if not _missing(case)]
     facts = {"machine": machine.describe(), "versions": machine.versions()}
@@ -83,7 +83,7 @@ def report(rows: Sequence[Row], *, quick: bool = False, **facts: Any) -> dict[st
 
 
 def failures(report: dict[str, Any]) -> list[str]:
-    """Return the names of the rows that have no result because it was wrong or broke."""
+    """Return the names of the rows that failed: their result was wrong, or the work broke."""
     return [row["case"] for row in (*report["rows"], *report["peers"]) if "failure" in row]
 
 
@@ -100,7 +100,7 @@ def _batches(cases: Sequence[Case]) -> list[list[Case]]:
 
 
 def _rows(suite: Suite, batch: Sequence[Case], quick: bool, told: Told) -> Iterator[Row]:
-    """Measure a batch in a process; what it does not answer has failed."""
+    """Measure a batch in a process. Cases that it does not answer have failed."""
     command = [sys.executable, "-m", "securecomp.overhead.worker", suite.module]
     command += [case.name for case in batch]
     command += [*(["--quick"] if quick else []), "--sizes", json.dumps(suite.sizes)]

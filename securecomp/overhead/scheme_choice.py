@@ -1,11 +1,11 @@
-"""Which way to add is fastest for a job of so many sites and values, on a given line.
+"""The fastest sum protocol for a number of sites and values, on a given line.
 
-The model. Every party has a machine and a line of its own. A job takes the computing of the parties
-that wait for each other (one site, the servers, one receiver: sites work side by side) and the time
-of its messages (`network`). Keys exist. Nobody drops out. Every site receives the total.
+The model. Every party has its own machine and line. A job takes the computing of the parties that
+wait for each other (one site, the servers, one receiver; sites work side by side) and the time of
+its messages (`line_model`). Keys exist. Nobody drops out. Every site receives the total.
 
-- Computing: units of work times the seconds of a unit, which a run's rows tell (`rates`).
-- Rounds and bytes: counted by the library itself on a few small sums, and carried to other sizes
+- Computing: units of work times the seconds of a unit, fitted to a run's rows (`rates`).
+- Rounds and bytes: counted by the library itself on a few small sums, and extended to other sizes
   by the layout of the messages: a vector's packed bytes, and an amount for each site and each pair
   of neighbours. A test compares them with sums of other sizes.
 """
@@ -38,19 +38,20 @@ CASES = {
     "masking": "sum/masking growth/masking",
     "paillier": "sum/paillier growth/paillier",
 }
-"""Which cases of `securecomp bench` tell a protocol's rates."""
+"""Cases of `securecomp bench` that tell a protocol's rates."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A protocol, and what a job takes with it.
+class ProtocolCost:
+    """A protocol with the model of its cost.
 
     Attributes:
-        name: What people call it.
+        name: Its name for people.
         dropouts: Whether a site may drop out.
-        rounds: Of any job.
-        load: Bytes on the busiest party's line, from sites and values.
-        computing: Seconds of the parties that wait for each other, from sites and values.
+        rounds: Rounds of any job.
+        load: Returns the bytes on the busiest party's line, from sites and values.
+        computing: Returns the seconds of the parties that wait for each other, from sites and
+            values.
         rates: The seconds of each unit of work.
     """
 
@@ -66,11 +67,11 @@ class Way:
         return self.computing(sites, values) + line.seconds(self.rounds, self.load(sites, values))
 
 
-def ways(rows: Sequence[Row]) -> tuple[list[Way], list[str]]:
-    """Return the protocols whose rates the rows tell, and the names of the others.
+def protocol_costs(rows: Sequence[Row]) -> tuple[list[ProtocolCost], list[str]]:
+    """Return the protocols with rates in these rows, and the names of the others.
 
-    Every protocol's messages are sealed and signed alike; what one takes is learned from sharing,
-    without which nothing can be said.
+    Every protocol seals and signs its messages alike. The time of a message is fitted to sums by
+    sharing, without which no rate is known.
     """
     good = [row for row in rows if "failure" not in row and "online" in row]
     shared = rates.sharing(good)
@@ -78,19 +79,21 @@ def ways(rows: Sequence[Row]) -> tuple[list[Way], list[str]]:
         return [], list(CASES)
     found = [_sharing(shared), _everyone(shared)]
     for make in (_masking, _paillier):
-        way = make(good, shared[MESSAGE])
-        if way is not None:
-            found.append(way)
-    known = {way.name for way in found}
-    return found, [name for name in CASES if not any(name in way for way in known)]
+        protocol = make(good, shared[MESSAGE])
+        if protocol is not None:
+            found.append(protocol)
+    known = {protocol.name for protocol in found}
+    return found, [name for name in CASES if not any(name in protocol for protocol in known)]
 
 
-def fastest(choice: Sequence[Way], sites: int, values: int, line: Line) -> list[tuple[float, str]]:
+def fastest(
+    choice: Sequence[ProtocolCost], sites: int, values: int, line: Line
+) -> list[tuple[float, str]]:
     """Return times and names, the fastest first."""
-    return sorted((way.seconds(sites, values, line), way.name) for way in choice)
+    return sorted((protocol.seconds(sites, values, line), protocol.name) for protocol in choice)
 
 
-def _sharing(found: Mapping[str, float]) -> Way:
+def _sharing(found: Mapping[str, float]) -> ProtocolCost:
     message, value = found.values()
 
     def computing(sites: int, values: int) -> float:
@@ -98,13 +101,13 @@ def _sharing(found: Mapping[str, float]) -> Way:
         return message * handled + value * inside
 
     def vectors(sites: int, values: int) -> float:
-        # All shares of a site but one are seeds; the servers take turns in getting the long one.
+        # All shares of a site but one are seeds. The servers take turns in getting the long one.
         return (math.ceil(sites / SERVERS) + sites) * math.ceil(_RESIDUE * values / 8)
 
     return _counted("sharing, 3 servers", Sharing(SERVERS), vectors, computing, found)
 
 
-def _everyone(found: Mapping[str, float]) -> Way:
+def _everyone(found: Mapping[str, float]) -> ProtocolCost:
     message, value = found.values()
 
     def computing(sites: int, values: int) -> float:
@@ -121,7 +124,7 @@ def _agreed(sites: int) -> Parameters:
     return Parameters.choose(sites, BOUND)
 
 
-def _masking(rows: Sequence[Row], message: float) -> Way | None:
+def _masking(rows: Sequence[Row], message: float) -> ProtocolCost | None:
     found = rates.masking(rows)
     if found is None:
         return None
@@ -142,7 +145,7 @@ def _masking(rows: Sequence[Row], message: float) -> Way | None:
     return _counted("masking", Masking(), vectors, computing, found, pairs, dropouts=True)
 
 
-def _paillier(rows: Sequence[Row], message: float) -> Way | None:
+def _paillier(rows: Sequence[Row], message: float) -> ProtocolCost | None:
     lengths = [row["sizes"]["bits"] for row in rows if "bits" in row["sizes"]]
     if not lengths:
         return None
@@ -183,8 +186,8 @@ def _counted(
     pairs: Callable[[int], int] | None = None,
     *,
     dropouts: bool = False,
-) -> Way:
-    """Return a way whose bytes beside the vectors are counted on small sums."""
+) -> ProtocolCost:
+    """Return a protocol's model. Its bytes beside the vectors are counted on small sums."""
 
     def amounts(sites: int) -> list[int]:
         return [1, sites] if pairs is None else [1, sites, pairs(sites)]
@@ -198,11 +201,11 @@ def _counted(
         return vectors(sites, values) + float(each @ amounts(sites))
 
     rounds = counted[samples[0]].rounds
-    return Way(name, dropouts, rounds, load, computing, found)
+    return ProtocolCost(name, dropouts, rounds, load, computing, found)
 
 
 def count(scheme: SumProtocol, sites: int, values: int) -> Transcript:
-    """Run a sum of zeros and return what it sent."""
+    """Run a sum of zeros and return its transcript."""
     carrier = LocalCarrier()
     zeros = np.zeros(values, np.int64)
     inputs = {f"site {i + 1}": (lambda: zeros) for i in range(sites)}

@@ -1,4 +1,4 @@
-"""Time two or more functions in turns."""
+"""Timing of two or more functions in turns."""
 
 import math
 import time
@@ -12,23 +12,23 @@ S = TypeVar("S")
 Clock = Callable[[], float]
 
 _FIRST = 3
-"""Calls at the very beginning; the fastest says how often to repeat."""
+"""Calls at the very beginning. The fastest decides how often to repeat."""
 _LONG = 20
-"""Times `warm`; in work as long as that, what the caches held before is lost in it."""
+"""Multiple of `warm`. In work as long as that, the former content of the caches does not matter."""
 _TICK = 1e-9
-"""Seconds; the clock shows nothing shorter."""
+"""Seconds. The clock shows nothing shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long to measure.
+    """The length of a measurement.
 
     Attributes:
-        seconds: Take rounds until so much time is over,
-        least: but at least so many
-        most: and at most so many.
-        sample: Seconds that one sample takes at least; shorter work is repeated within it.
-        warm: Seconds of the same work, not counted, that go before every sample.
+        seconds: Seconds after which no new round begins.
+        least: Fewest rounds.
+        most: Most rounds.
+        sample: Shortest seconds of a sample. Shorter work is repeated within it.
+        warm: Seconds of the same work, not counted, before every sample.
     """
 
     seconds: float
@@ -43,7 +43,7 @@ QUICK = Effort(seconds=0.3, least=7, most=15, sample=0.005, warm=0.002)
 
 
 @dataclass(slots=True)
-class Taken:
+class Timing:
     """Seconds of calls of the secure side, and of its parts."""
 
     setup: float = 0.0
@@ -55,36 +55,36 @@ class Taken:
         """Set-up and online time together."""
         return self.setup + self.online
 
-    def add(self, other: "Taken") -> None:
+    def add(self, other: "Timing") -> None:
         """Add another call's."""
         self.setup += other.setup
         self.online += other.online
         for name, seconds in other.parts.items():
             self.parts[name] = self.parts.get(name, 0.0) + seconds
 
-    def each(self, calls: int) -> "Taken":
+    def each(self, calls: int) -> "Timing":
         """Return the mean over so many calls."""
         parts = {name: seconds / calls for name, seconds in self.parts.items()}
-        return Taken(self.setup / calls, self.online / calls, parts)
+        return Timing(self.setup / calls, self.online / calls, parts)
 
 
 @dataclass(slots=True)
 class Samples:
-    """Seconds a call, one entry a round in every list."""
+    """Seconds of a call, one entry for each round in every list."""
 
     plain: list[float] = field(default_factory=list)
-    secure_side: list[Taken] = field(default_factory=list)
+    secure_side: list[Timing] = field(default_factory=list)
     floors: dict[str, list[float]] = field(default_factory=dict)
     checked: dict[str, Any] = field(default_factory=dict)
 
     @property
     def setup(self) -> list[float]:
-        """What was done before the secure work."""
+        """Seconds of the set-up, one entry for each round."""
         return [taken.setup for taken in self.secure_side]
 
     @property
     def online(self) -> list[float]:
-        """The secure work."""
+        """Seconds of the secure work, one entry for each round."""
         return [taken.online for taken in self.secure_side]
 
     @property
@@ -94,7 +94,7 @@ class Samples:
 
     @property
     def parts(self) -> dict[str, list[float]]:
-        """What one party of each role spent."""
+        """Seconds of one party of each role, one entry for each round."""
         names = self.secure_side[0].parts if self.secure_side else ()
         return {name: [taken.parts[name] for taken in self.secure_side] for name in names}
 
@@ -102,9 +102,9 @@ class Samples:
 def interleave(job: Job, effort: Effort, clock: Clock = time.perf_counter) -> Samples:
     """Run plaintext, secure and floors in turns: plain, secure, floor, plain, secure, floor ...
 
-    Some of the same work that does not count goes before every sample. Without it each would find
-    the caches full of the other side's data, which hurts the short plaintext most and would make
-    the secure side look better than `timeit` says.
+    Some uncounted work of the same kind goes before every sample. Without it each sample would find
+    the caches full of the other side's data. That hurts the short plaintext most, and would make
+    the secure side look better than `timeit` shows.
     """
     plain, secure = _plain(job.plain, effort, clock), _secure(job, effort, clock)
     floors = {name: _plain(function, effort, clock) for name, function in job.floors.items()}
@@ -120,14 +120,14 @@ def interleave(job: Job, effort: Effort, clock: Clock = time.perf_counter) -> Sa
     return samples
 
 
-def plainly(job: Job, rounds: int, clock: Clock = time.perf_counter) -> Samples:
+def measure_long(job: Job, rounds: int, clock: Clock = time.perf_counter) -> Samples:
     """Run long work a few times, checking every result, with the plaintext and floors beside."""
     samples = Samples(floors={name: [] for name in job.floors})
     for _ in range(rounds):
         plain, took = _timed(job.plain, clock)
         samples.plain.append(took)
         state, result, taken = _call(job, clock)
-        # The set-up of long work, such as reading its data, is not part of it.
+        # The set-up of long work, such as reading its data, does not count.
         taken.setup = 0.0 if job.before is None else job.before(result)
         samples.secure_side.append(taken)
         cost = asdict(job.cost(state, result)) if job.cost else {}
@@ -143,14 +143,14 @@ def _timed(function: Callable[[], S], clock: Clock) -> tuple[S, float]:
     return result, clock() - start
 
 
-def _call(job: Job, clock: Clock) -> tuple[Any, Any, Taken]:
-    """Run the secure side once; return its state, its result and what it took."""
+def _call(job: Job, clock: Clock) -> tuple[Any, Any, Timing]:
+    """Run the secure side once; return its state, its result and its times."""
     start = clock()
     state = job.prepare()
     ready = clock()
     result = job.secure(state)
     took, setup = clock() - ready, ready - start
-    taken = Taken(
+    taken = Timing(
         setup if job.setup else 0.0,
         took if job.seconds is None else job.seconds(result),
         dict(job.parts(state, result)) if job.parts else {},
@@ -167,7 +167,7 @@ def _repeated(
     shortest = math.inf
     for _ in range(_FIRST):
         shortest = max(_TICK, min(shortest, total(sample(1))))
-        if shortest > effort.sample:  # once is enough, as one call will be a sample
+        if shortest > effort.sample:  # once is enough: one call will be a sample
             break
     warm = math.ceil(effort.warm / shortest) if shortest < _LONG * effort.warm else 0
     loops = math.ceil(effort.sample / shortest)
@@ -190,11 +190,11 @@ def _plain(function: Callable[[], Any], effort: Effort, clock: Clock) -> Callabl
     return _repeated(sample, float, effort)
 
 
-def _secure(job: Job, effort: Effort, clock: Clock) -> Callable[[], Taken]:
-    def sample(loops: int) -> Taken:
-        all_calls = Taken()
+def _secure(job: Job, effort: Effort, clock: Clock) -> Callable[[], Timing]:
+    def sample(loops: int) -> Timing:
+        all_calls = Timing()
         for _ in range(loops):
-            # State and result are freed here and not by the next call, which the clock would see.
+            # Free state and result here; the next call would do it on the clock.
             all_calls.add(_call(job, clock)[2])
         return all_calls.each(loops)
 

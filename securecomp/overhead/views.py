@@ -9,7 +9,7 @@ from securecomp.overhead.quantities import figures, interval, memory, seconds, s
 
 Row = Mapping[str, Any]
 Spread = Mapping[str, Any]
-_MEASURED = 4  # long work is run fewer times, and its memory not measured
+_MEASURED = 4  # long work runs fewer times, and its memory is not measured
 NOISE = 0.2
 """Cores busy with other work. Above it a row is marked as noisy."""
 _OTHER = "other"
@@ -21,8 +21,8 @@ class Scheme:
 
     Attributes:
         title: Heading.
-        family: The claim that is about it; empty for none.
-        prefixes: First parts of its cases' names, where a row does not say its scheme.
+        family: Family of the claim about it; empty for none.
+        prefixes: First parts of its cases' names, for rows that do not state their scheme.
         series: Series of its `growth/...` cases.
     """
 
@@ -49,7 +49,7 @@ SCHEMES = {
 
 
 def scheme(row: Row) -> str:
-    """Return a row's group: what it says, or what its case's name tells."""
+    """Return a row's group, as the row states it or as its case's name implies."""
     said = row.get("scheme")
     if said:
         return str(said)
@@ -66,7 +66,7 @@ def heading(name: str) -> str:
 
 
 def family(row: Row) -> str:
-    """Return which claim is about a row; empty for none."""
+    """Return the family of the claim about a row; empty for none."""
     group = SCHEMES.get(scheme(row), SCHEMES[_OTHER])
     return str(row.get("family") or group.family)
 
@@ -82,8 +82,8 @@ def ends(spread: Spread) -> tuple[float, float]:
 def loads(row: Row) -> tuple[int, int] | None:
     """Return the least and the most bytes on the busiest line, all rounds together.
 
-    None if unknown. A run that did not count round by round leaves room between what one party
-    sent, and all that was sent.
+    Returns None if they are unknown. If a run did not count round by round, they lie between the
+    bytes by one party and the bytes by all.
     """
     counted = row.get("bytes_on_line")
     if counted is not None:
@@ -109,7 +109,7 @@ def time_of(spread: Spread | None) -> str:
 
 
 def between(times: tuple[float, float] | None) -> str:
-    """Return a time, or the two that it lies between."""
+    """Return a time, or the two ends of its range."""
     if times is None:
         return "-"
     low, high = map(seconds, times)
@@ -143,7 +143,7 @@ class MeasuredRow:
 
 
 def job(row: Row) -> MeasuredRow:
-    """Return what the page shows of a row."""
+    """Return a row's facts for the page."""
     parts = row.get("parts") or {}
     sent = "rounds" in row
     return MeasuredRow(
@@ -181,13 +181,13 @@ def noisy(row: Row) -> bool:
 
 
 def targets(row: Row) -> list[tuple[str, bool]]:
-    """Return the promises about a row, and whether each is kept."""
+    """Return the targets of a row, and whether each is met."""
     listed = row.get("targets", [row["target"]] if "target" in row else [])
     return [(target["text"], target["met"]) for target in listed]
 
 
 def points(rows: Iterable[Row], series: str) -> list[Row]:
-    """Return the rows of a series, one a size, by size."""
+    """Return the rows of a series, one for each size, by size."""
     found = {r["sizes"][series]: r for r in rows if r["series"] == series and "failure" not in r}
     return [found[n] for n in sorted(found)]
 

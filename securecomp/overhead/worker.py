@@ -1,6 +1,6 @@
-"""Measure cases in this process and print a line for each, its row in JSON.
+"""Worker: measure cases in this process and print each row as a line of JSON.
 
-A process of its own keeps memory and warm caches of one case from the next.
+A separate process keeps the memory and warm caches of one case from the next.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Draws the figures of analyses as SVG: readable on light and dark pages, and without colours.
+"""Figures of analyses as SVG, readable on light and dark pages, and without colours.
 
 Needs matplotlib (`pip install 'securecomp[report]'`).
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("-", "--", "-.", ":")
 INK = "#010203"
-"""Text and axes; it becomes the page's own text colour."""
+"""Colour of text and axes. It becomes the page's own text colour."""
 _WIDTH, _HEIGHT = 7.0, 4.0
 _LINE = 0.32
 _STYLE: dict[Any, Any] = {
@@ -63,13 +63,13 @@ def svg(plot: Plot) -> str:
 def drawn(
     paint: "Callable[[Figure], None]", title: str, width: float = _WIDTH, height: float = _HEIGHT
 ) -> str:
-    """Return what `paint` puts on a figure as an `svg` element, for a page.
+    """Return a painted figure as an `svg` element, for a page.
 
     Args:
         paint: Draws on an empty figure, in this module's style.
-        title: What a screen reader says.
-        width: In inches; the page scales the figure.
-        height: In inches.
+        title: Text for a screen reader.
+        width: Width in inches; the page scales the figure.
+        height: Height in inches.
 
     Raises:
         BackendUnavailableError: matplotlib is not installed.
@@ -90,7 +90,7 @@ def drawn(
 
 
 def plain(text: str) -> str:
-    """Return text that matplotlib does not take for mathematics."""
+    """Return text that matplotlib does not read as mathematics."""
     return text.replace("$", r"\$")
 
 
@@ -127,7 +127,7 @@ def _plain_ticks(axis: "Axis") -> None:
 
 def _steps(axes: "Axes", plot: Plot) -> None:
     for index, (name, columns) in enumerate(plot.series.items()):
-        look = manner(index)
+        look = line_style(index)
         axes.step(columns["x"], columns["y"], where="post", label=plain(name), **look)
         if "low" in columns:
             ends = (columns["low"], columns["high"])
@@ -162,7 +162,7 @@ def _line(axes: "Axes", plot: Plot) -> None:
     elif plot.reference is not None:
         axes.axline((0, 0), slope=plot.reference, color=INK, linewidth=0.8, linestyle=":")
     for index, (name, columns) in enumerate(plot.series.items()):
-        look = manner(index)
+        look = line_style(index)
         axes.plot(columns["x"], columns["y"], label=plain(name), **look)
         if "low" in columns:
             ends = (columns["low"], columns["high"])
@@ -178,7 +178,7 @@ def _line(axes: "Axes", plot: Plot) -> None:
     _legend(axes, plot)
 
 
-def manner(index: int) -> dict[str, Any]:
+def line_style(index: int) -> dict[str, Any]:
     """Return the colour and the dashes of the curve of this number."""
     return {"color": COLOURS[index % 6], "linestyle": DASHES[index % 4]}
 
@@ -189,7 +189,7 @@ def _legend(axes: "Axes", plot: Plot) -> None:
 
 
 def _for_a_page(text: str, title: str) -> str:
-    """Return the element alone, as wide as its place, in the page's colours, with a name."""
+    """Return the element alone, with the width of its place, the page's colours and a name."""
     element = text[text.index("<svg") :].replace(INK, "currentColor")
     size = re.search(r'viewBox="([^"]+)"', element)
     box = size.group(1) if size else "0 0 504 288"
@@ -199,6 +199,6 @@ def _for_a_page(text: str, title: str) -> str:
         f'viewBox="{box}" role="img" aria-label="{name}">'
     )
     element = re.sub(r"<svg[^>]*>", lambda _: opening, element, count=1)  # a name may have a \1
-    # Names that nothing in the figure refers to: a second figure of the page has them too.
+    # Drop unused names, which a second figure of the page would repeat.
     used = set(re.findall(r"#([\w-]+)", element))
     return re.sub(r' id="([^"]*)"', lambda name: name[0] if name[1] in used else "", element)

@@ -1,4 +1,4 @@
-"""Pages out of templates: each is one file that needs no other, no font and no network.
+"""Pages from templates: each is one file that needs no other file, no font and no network.
 
 Needs jinja2 (`pip install 'securecomp[report]'`).
 """
@@ -13,7 +13,7 @@ def render(template: str, **values: Any) -> str:
 
     Args:
         template: Its file in `securecomp/show/templates`.
-        values: What it shows; text is escaped.
+        **values: Its values; text is escaped.
 
     Raises:
         BackendUnavailableError: jinja2 is not installed.

@@ -147,8 +147,8 @@ def test_terms_that_cannot_be(audit):
 
 
 def test_parts_of_a_claim_without_one(audit):
-    refused(audit("--delta", "1e-5"), "--delta is of a claim: it needs --epsilon", status=2)
-    refused(audit("--unit", "record"), "--unit is of a claim", status=2)
+    refused(audit("--delta", "1e-5"), "--delta belongs to a claim and needs --epsilon", status=2)
+    refused(audit("--unit", "record"), "--unit belongs to a claim", status=2)
     refused(audit("--html", "no/where.html"), "there is no folder no", status=2)
 
 

@@ -42,7 +42,7 @@ def test_a_draft_on_the_screen(run, book):
 def test_a_draft_takes_no_file_s_place(run, book):
     result = run("codebook", "draft", "north.csv", "-o", "north.csv")
     assert result.exit_code == 2
-    assert "is there already" in result.stderr
+    assert "exists already" in result.stderr
     assert Path("north.csv").read_text() == NORTH
 
 

@@ -89,7 +89,7 @@ def test_in_characters(found):
     assert "▀" not in text
     assert text.isascii() or set(text) - set(map(chr, range(128))) <= set("┏━┳┓┃┡╇┩│└┴┘╷─╵├┼┤")
     assert max(map(len, text.splitlines())) <= 100
-    pictures = text.split("Of one image's gradient")[0].splitlines()[3:]
+    pictures = text.split("From one image's gradient")[0].splitlines()[3:]
     # The image and what came out of its gradient are drawn alike, up to rounding.
     same = [line[:16] == line[19:35] for line in pictures if line.strip()]
     assert np.mean(same) > 0.5
@@ -107,7 +107,7 @@ def test_on_screens_of_any_width_pictures_stay_whole(found):
                 assert max(map(len, text.splitlines())) <= width
                 if colours:
                     assert text.count("▀" * 16) == 3 * 5 * 8
-                assert "…" not in text.split("Of one image")[0]
+                assert "…" not in text.split("From one image")[0]
 
 
 def test_which_terminals_get_shades():

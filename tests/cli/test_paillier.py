@@ -85,7 +85,7 @@ class TestAround:
         """Everything that a consortium does, with a key that the command draws."""
         first, second = ok("keygen", "team", "--bits", "2048").splitlines()
         public = PublicKey.from_json(Path("team.pub").read_text())
-        assert first == "team.key: keep it secret; who has it decrypts everything"
+        assert first == "team.key: keep it secret; its holder can decrypt everything"
         short = public.id.hex()[:16]
         assert second == f"team.pub: hand it out; key id {short}, compare it by phone"
         assert public.bits == 2048

@@ -7,7 +7,7 @@ from cases import named
 
 from securecomp.overhead.charts import Band, Dot, decision, growth, order, ratios
 from securecomp.overhead.line_model import LINES, Line
-from securecomp.overhead.scheme_choice import Way
+from securecomp.overhead.scheme_choice import ProtocolCost
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -21,8 +21,10 @@ def said(svg: str) -> list[str]:
     return ["".join(each.itertext()) for each in tree.iter(TEXT)]
 
 
-def way(name: str, seconds: float, each: float = 0.0, *, dropouts: bool = False) -> Way:
-    return Way(name, dropouts, 0, lambda n, d: 0.0, lambda n, d: seconds + each * n * d, {})
+def way(name: str, seconds: float, each: float = 0.0, *, dropouts: bool = False) -> ProtocolCost:
+    return ProtocolCost(
+        name, dropouts, 0, lambda n, d: 0.0, lambda n, d: seconds + each * n * d, {}
+    )
 
 
 def test_a_ratio_stands_at_its_job_and_the_claims_over_their_ranges():

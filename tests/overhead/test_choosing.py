@@ -7,7 +7,7 @@ from cases import named
 from securecomp.overhead import rates
 from securecomp.overhead.line_model import LINES, Line
 from securecomp.overhead.rates import fitted
-from securecomp.overhead.scheme_choice import CASES, Way, count, fastest, ways
+from securecomp.overhead.scheme_choice import CASES, ProtocolCost, count, fastest, protocol_costs
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.secagg.masked_sum import Masking
 from securecomp.sharing.additive_sum import Sharing
@@ -20,8 +20,8 @@ SCHEMES = {
 
 
 @pytest.fixture(scope="module")
-def choice(runs) -> dict[str, Way]:
-    found, missing = ways([row for one in runs.values() for row in one["rows"]])
+def choice(runs) -> dict[str, ProtocolCost]:
+    found, missing = protocol_costs([row for one in runs.values() for row in one["rows"]])
     assert missing == []
     return {way.name: way for way in found}
 
@@ -99,7 +99,7 @@ def test_sums_whose_roles_were_clocked_apart_tell_all_rates():
                 "paillier", n, d, hospital=d * 3e-5, aggregator=n * d * 2e-7, key_holder=d * 2e-4
             ),
         ]
-    found, missing = ways(rows)
+    found, missing = protocol_costs(rows)
     assert missing == []
     assert [way.name for way in found][2:] == ["masking", "paillier, 2048 bits"]
     encrypt, add, decrypt = found[-1].rates.values()
@@ -110,16 +110,16 @@ def test_sums_whose_roles_were_clocked_apart_tell_all_rates():
 
 
 def test_a_run_without_a_protocol_names_the_cases_that_are_missing(runs):
-    assert ways(runs["ckks"]["rows"]) == ([], list(CASES))
-    found, missing = ways(runs["sharing-masking"]["rows"])
+    assert protocol_costs(runs["ckks"]["rows"]) == ([], list(CASES))
+    found, missing = protocol_costs(runs["sharing-masking"]["rows"])
     assert [way.name for way in found] == list(SCHEMES)
     assert missing == ["paillier"]
-    assert ways([]) == ([], list(CASES))
+    assert protocol_costs([]) == ([], list(CASES))
 
 
 def test_failed_rows_tell_nothing(runs):
     rows = [{"case": "sum/x", "title": "x", "series": "", "failure": "wrong result"}]
-    assert ways(rows) == ([], list(CASES))
+    assert protocol_costs(rows) == ([], list(CASES))
 
 
 def test_the_fastest_is_the_least_of_computing_and_messages(choice):

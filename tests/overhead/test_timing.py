@@ -143,7 +143,7 @@ def test_state_goes_from_set_up_to_all_that_reads_it(clock):
 def test_long_work_is_checked_each_time(clock):
     checks = []
     long = job(clock, secure=20.0, check=lambda *pair: checks.append(pair) or 0.0)
-    samples = timing.plainly(long, 2, clock)
+    samples = timing.measure_long(long, 2, clock)
     assert checks == [(7, 7)] * 2
     assert samples.online == [20.0] * 2
     assert samples.checked["error"] == 0.0

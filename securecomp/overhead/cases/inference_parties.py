@@ -133,7 +133,7 @@ class InferenceParties:
 
 @dataclass(frozen=True, slots=True)
 class InferenceOutcome:
-    """What the client reads, the bytes there and back, and what each step took."""
+    """The values that the client reads, the bytes there and back, and each step's seconds."""
 
     values: npt.NDArray[Any]
     sent: int
