@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from ckks.parties import Parties, linear_model, table
+from each_case import each
 
 from securecomp.ckks import (
     FileRequestLog,
@@ -112,9 +113,10 @@ class TestFiles:
         assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o700
         assert stat.S_IMODE(os.stat(file_of(tmp_path / "new")).st_mode) == 0o600
 
-    @pytest.mark.parametrize("size", range(1, 36))
+    @each("size", range(1, 36))
     def test_a_line_torn_by_a_crash(self, size, tmp_path):
         """It was not answered: the request may come again, and counts then."""
+        tmp_path = tmp_path / str(size)
         book = FileRequestLog(tmp_path)
         book.spend("ann", ONE, 3, 9)
         line = f"{TWO.hex()} 4\n".encode()
@@ -129,8 +131,9 @@ class TestFiles:
         book.spend("ann", TWO, 4, 9)
         assert file_of(tmp_path).read_text() == f"{ONE.hex()} 3\n{TWO.hex()} 4\n"
 
-    @pytest.mark.parametrize("torn", [b"\x00" * 40, b"\xff\xfe", b"x" * 1000, b" "])
+    @each("torn", [b"\x00" * 40, b"\xff\xfe", b"x" * 1000, b" "])
     def test_a_torn_end_of_anything(self, torn, tmp_path):
+        tmp_path = tmp_path / str(len(torn))
         book = FileRequestLog(tmp_path)
         book.spend("ann", ONE, 3, 5)
         with file_of(tmp_path).open("ab") as file:
@@ -139,7 +142,7 @@ class TestFiles:
             book.check("ann", TWO, 3, 5)
         book.spend("ann", TWO, 2, 5)
 
-    @pytest.mark.parametrize(
+    @each(
         "damage",
         [
             b"\n",
@@ -157,6 +160,7 @@ class TestFiles:
     )
     def test_a_damaged_file(self, damage, tmp_path):
         """Rather no answer than one too many."""
+        tmp_path = tmp_path / damage.hex()
         book = FileRequestLog(tmp_path)
         book.spend("ann", ONE, 3, 5)
         with file_of(tmp_path).open("ab") as file:
@@ -210,7 +214,7 @@ class TestFiles:
         assert not (tmp_path / "x").exists()
         FileRequestLog(tmp_path, create=False).spend("ann", ONE, 3, 5)
 
-    @pytest.mark.parametrize("create", [True, False])
+    @each("create", [True, False])
     def test_a_folder_that_is_none(self, create, tmp_path):
         (tmp_path / "file").touch()
         for wrong in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("x" * 300)):

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 from ckks.parties import linear_model, stream, table
+from each_case import each
 
 from securecomp.ckks import EncryptedLogisticRegression, InferenceClient, InferenceServer, planner
 from securecomp.ckks.inference_messages import Columns, EncryptedScores
@@ -126,10 +127,9 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="leave no row in a domain of 8"):
             ScoreServer(plan, beyond)
 
-    @pytest.mark.parametrize(
+    @each(
         "choices",
         [{"protect_model": True}, {"encrypted": True}, {"shareable_rows": 5}],
-        ids=lambda c: next(iter(c)),
     )
     def test_what_does_not_go_together(self, choices):
         with pytest.raises(ParameterError, match='use activation="client"'):
