@@ -122,7 +122,7 @@ def test_more_precision_costs_more_bits():
         ({"feature_bound": float("nan")}, "feature_bound"),
         ({"weight_bound": -1.0}, "weight_bound"),
         ({"precision": 0.0}, "precision"),
-        ({"precision": 1e-15}, "5 features and degree 7 .* would fit"),
+        ({"precision": 1e-15}, "with 5 features and degree 7; ask for 1e-12"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_key_is_made(arguments, message):
@@ -143,8 +143,10 @@ def test_the_error_stays_within_its_bounds(degree, precision):
     found = client.decrypt(result, agreed.slots)
     logits = np.clip(x @ weights, -8, 8)
     numeric = np.max(np.abs(found - agreed.polynomial(logits)))
-    # Far from exceeded, and not so far that it says nothing.
-    assert agreed.numeric_error / 40 < numeric < agreed.numeric_error / 2
+    # Far from exceeded, and not so far that it says nothing. SEAL's noise is drawn anew each time:
+    # half of the bound is passed in 1 of 100 runs (exp(-28.4 / 2) in each of 2,048 slots and ten
+    # cases), three quarters in 1 of 100,000.
+    assert agreed.numeric_error / 40 < numeric < agreed.numeric_error * 0.75
     assert np.max(np.abs(found - minimax.logistic(logits))) <= agreed.error
 
 
@@ -223,7 +225,8 @@ def test_rows_outside_the_domain_are_named(small):
     columns = client.encrypt_columns(x)
     (result,) = server.evaluate(columns, [1.0, 1.0, 0.0], 1.0)  # row 4 has the logit 9
     with pytest.raises(
-        RangeError, match=r"rows 1 to 10: .* in 1 .* row 5; plan a larger domain than 8"
+        RangeError,
+        match=r"rows 1 to 10: .* in 1 .* row 5; ask for a plan with a larger domain than 8",
     ):
         client.decrypt(result, 10)
     # Far outside, one row overflows and spoils the probabilities of all, but no logit.

@@ -280,7 +280,7 @@ class TestSecretsDoNotShow:
             assert str(parties.model.weights[0][0]) not in text
             assert "array" not in text
         assert repr(parties.ann) == "InferenceClient('ann', ready)"
-        assert repr(parties.ann._circuit._key) == f"SecretKey({parties.ring!r})"
+        assert repr(parties.ann._circuit._key) == f"RingSecretKey({parties.ring!r})"
 
     def test_in_a_key_file(self, parties):
         client = parties.ann

@@ -209,7 +209,9 @@ class TestChoices:
         assert ours.server_._circuit._weights is None
 
     def test_both_at_once(self):
-        with pytest.raises(ParameterError, match="goes without protect_model"):
+        with pytest.raises(
+            ParameterError, match="with an encrypted model, leave out protect_model"
+        ):
             EncryptedLogisticRegression(linear_model(), model="encrypted", protect_model=True)
 
     def test_what_is_no_model(self):

@@ -140,7 +140,7 @@ class TestValues:
 
     def test_not_a_number(self, kind):
         error = ParameterError if kind == "pandas" else RangeError
-        with pytest.raises(error, match=r"^feature 'x2', row 2: is missing; fill it in or drop"):
+        with pytest.raises(error, match=r"^feature 'x2', row 2: is missing; fill it in, or drop"):
             inputs.rows(put(math.nan)[kind], PLAN)
 
     def test_the_first_one_is_named(self, kind):
@@ -231,7 +231,7 @@ def test_no_row(table):
 
 def test_too_many_rows():
     assert len(inputs.rows(np.zeros((MAX_ROWS, 3)), PLAN)) == MAX_ROWS
-    with pytest.raises(ParameterError, match="131,073 rows; a request has 1 to 131,072, so split"):
+    with pytest.raises(ParameterError, match="131,073 rows, and a request has 1 to 131,072; split"):
         inputs.rows(np.zeros((MAX_ROWS + 1, 3)), PLAN)
 
 

@@ -167,7 +167,9 @@ class TestFiles:
             file.write(damage)
         before = file_of(tmp_path).read_bytes()
         for call in (book.check, book.spend):
-            with pytest.raises(LocalProtocolError, match="is damaged, and how many rows ann has"):
+            with pytest.raises(
+                LocalProtocolError, match="is damaged, so it is unknown how many rows ann has"
+            ):
                 call("ann", TWO, 1, 5)
         assert file_of(tmp_path).read_bytes() == before
         book.spend("bob", TWO, 5, 5)
@@ -209,7 +211,7 @@ class TestFiles:
         assert folders == [True, False, False, True, False]
 
     def test_a_folder_that_must_exist(self, tmp_path):
-        with pytest.raises(ParameterError, match="x: no ledger of answered rows is kept there: No"):
+        with pytest.raises(ParameterError, match="x: there is no log of answered rows here: No"):
             FileRequestLog(tmp_path / "x", create=False)
         assert not (tmp_path / "x").exists()
         FileRequestLog(tmp_path, create=False).spend("ann", ONE, 3, 5)
@@ -218,7 +220,7 @@ class TestFiles:
     def test_a_folder_that_is_none(self, create, tmp_path):
         (tmp_path / "file").touch()
         for wrong in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("x" * 300)):
-            with pytest.raises(ParameterError, match="no ledger of answered rows is kept there"):
+            with pytest.raises(ParameterError, match="there is no log of answered rows here"):
                 FileRequestLog(wrong, create=create)
 
     def test_a_folder_that_nobody_may_write(self, tmp_path, monkeypatch):
@@ -321,7 +323,9 @@ class TestServers:
     def test_more_rows_than_are_ever_answered(self):
         """The client does not send them."""
         parties = Parties(max_rows=3)
-        with pytest.raises(ParameterError, match="4 rows, and the plan answers 3 for one client"):
+        with pytest.raises(
+            ParameterError, match="4 rows, and the plan answers 3 in total for one client"
+        ):
             parties.ann.encrypt(table(4))
         parties.ask(table(3))
 
@@ -333,7 +337,7 @@ class TestServers:
             parties.server.check([*two[:2], other])
             with pytest.raises(BudgetError, match=r"ann: .* would pass the 5"):
                 parties.server.check([other, *two])
-            with pytest.raises(RemoteProtocolError, match="ann: asks the same request twice"):
+            with pytest.raises(RemoteProtocolError, match="ann: sends the same request twice"):
                 parties.server.check([two[0], two[0]])
         for request in (*two[:2], other):
             parties.server.predict(request)

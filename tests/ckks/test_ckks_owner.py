@@ -92,7 +92,9 @@ class TestRefusals:
         """A client that would like to be asked for its own model."""
         message, residues = unloaded.read(model_for(unloaded))
         forged = unloaded.say(message, residues, "ann")
-        self.refuse(unloaded, forged, RemoteProtocolError, "ann: sent message kind 50, which is no")
+        self.refuse(
+            unloaded, forged, RemoteProtocolError, "ann: sent message kind 50, which it may not"
+        )
 
     def test_under_the_owners_name(self, unloaded):
         message, residues = unloaded.read(model_for(unloaded))

@@ -187,9 +187,9 @@ class TestUnsound:
         plan = parties["plain"].plan
         (q,) = plan.circuit.primes
         for wrong in ([q + 2], [q + 2 * plan.circuit.degree], [q - 1]):
-            self.refused(with_circuit(plan, primes=wrong), "is no prime below")
+            self.refused(with_circuit(plan, primes=wrong), "is not a prime below")
         p = primes(4096, 40, 1)
-        self.refused(with_circuit(plan, degree=4096, primes=[*p, *p]), "none twice")
+        self.refused(with_circuit(plan, degree=4096, primes=[*p, *p]), "no prime twice")
         mixed = [*p, *primes(4096, 41, 1)]
         self.refused(with_circuit(plan, degree=4096, primes=mixed), "differ in length")
 
@@ -203,7 +203,7 @@ class TestUnsound:
         "change, reason",
         [
             ({"features": []}, "one bound for each feature"),
-            ({"features": ["a", "a", "b", "c", "d"]}, "each name once"),
+            ({"features": ["a", "a", "b", "c", "d"]}, "no name twice"),
             ({"bounds": [1.0]}, "one bound for each feature"),
             ({"bounds": [1.0, 1.0, 1.0, 1.0, 3.0]}, "powers of 2"),
             ({"bounds": [1.0, 1.0, 1.0, 1.0, 0.0]}, "powers of 2"),
@@ -214,15 +214,15 @@ class TestUnsound:
             ({"precision": 1e-9}, "precision lies between"),
             ({"error": 0.0}, "precision lies between"),
             ({"error": -1e-9}, "precision lies between"),
-            ({"classes": ["a"]}, "do not go with its link"),
-            ({"classes": ["a", "b", "c"]}, "do not go with its link"),
-            ({"link": "softmax"}, "do not go with its link"),
+            ({"classes": ["a"]}, "do not match its link"),
+            ({"classes": ["a", "b", "c"]}, "do not match its link"),
+            ({"link": "softmax"}, "do not match its link"),
             ({"link": "probit"}, "Invalid enum value"),
-            ({"max_rows": -1}, "not negative"),
+            ({"max_rows": -1}, "cannot be negative"),
             ({"model": "secret"}, "Invalid enum value"),
-            ({"protect_model": True}, "floods noise and limits rows"),
-            ({"shareable_rows": 5}, "noise for results exactly if"),
-            ({"shareable_rows": -1}, "not negative"),
+            ({"protect_model": True}, "must have flood noise and a limit of rows"),
+            ({"shareable_rows": 5}, "noise for results if they may be shared"),
+            ({"shareable_rows": -1}, "cannot be negative"),
             ({"classes": [1, True]}, "named twice"),
             ({"surprise": 1}, "unknown field"),
         ],
@@ -256,7 +256,7 @@ class TestUnsound:
     @each("rows", [0, 6, 10**6])
     def test_more_rows_than_protect(self, rows, parties):
         found = facts(parties["protected"].plan) | {"max_rows": rows}
-        self.refused(found, "floods noise and limits rows")
+        self.refused(found, "must have flood noise and a limit of rows")
 
     def test_a_flood_that_is_too_small(self, parties):
         with pytest.raises(msgspec.ValidationError):

@@ -201,7 +201,9 @@ def test_the_power_of_two_above(x):
 class TestRefusals:
     @each("precision", [0, -1, 1, 1e-13, math.nan, math.inf, 2])
     def test_a_precision_that_is_none(self, precision):
-        with pytest.raises(ParameterError, match="a precision is between 1e-12 and 1"):
+        with pytest.raises(
+            ParameterError, match="the precision must be at least 1e-12 and below 1"
+        ):
             planner.plan(linear_model(), precision=precision)
 
     @each("rows", [4, 5, -1, 0, 10**9])
@@ -217,11 +219,11 @@ class TestRefusals:
         assert planner.plan(linear_model(), max_rows=10**6).max_rows == 10**6
 
     def test_more_features_than_a_plan_has(self):
-        with pytest.raises(ParameterError, match="65,537 features; there are at most 65,536"):
+        with pytest.raises(ParameterError, match="65,537 features, and at most 65,536 are"):
             planner.plan(linear_model(MAX_FEATURES + 1))
 
     def test_protected_and_encrypted(self):
-        with pytest.raises(ParameterError, match="a third part, which no flooding hides"):
+        with pytest.raises(ParameterError, match="a third part, which no flood noise hides"):
             planner.plan(linear_model(), protect_model=True, encrypted=True)
 
     @each("scale", [1e30, 1e100])

@@ -171,7 +171,9 @@ class TestRequests:
     def test_an_answer_sealed_for_the_server(self, parties):
         message = EncryptedLogits(b"r" * 16, 1, Vector(parties.ring.bits, 1))
         forged = parties.say(message, [0])
-        self.refused(parties, forged, RemoteProtocolError, "sent message kind 49, which is not its")
+        self.refused(
+            parties, forged, RemoteProtocolError, "sent message kind 49, which it may not send"
+        )
 
     @each("kind", [0, 50, 51, 255])
     def test_of_another_kind(self, parties, kind):
@@ -190,9 +192,9 @@ class TestRequests:
             ({"request": b""}, "id has 16 bytes"),
             ({"request": b"r" * 15}, "id has 16 bytes"),
             ({"request": b"r" * 17}, "id has 16 bytes"),
-            ({"seed": b""}, "seed has not 32 bytes"),
-            ({"seed": b"s" * 16}, "seed has not 32 bytes"),
-            ({"seed": b"s" * 33}, "seed has not 32 bytes"),
+            ({"seed": b""}, "seed has 0 bytes, not 32"),
+            ({"seed": b"s" * 16}, "seed has 16 bytes, not 32"),
+            ({"seed": b"s" * 33}, "seed has 33 bytes, not 32"),
             ({"rows": 0}, "has 1 to 131,072 rows, not 0"),
             ({"rows": -1}, "has 1 to 131,072 rows, not -1"),
             ({"rows": 131_073}, "has 1 to 131,072 rows, not 131073"),
@@ -264,9 +266,9 @@ class TestAnswers:
     @each(
         "change, reason",
         [
-            ({"rows": 1}, "answers 1 rows and 2 were asked"),
-            ({"rows": 3}, "answers 3 rows and 2 were asked"),
-            ({"rows": 0}, "answers 0 rows and 2 were asked"),
+            ({"rows": 1}, "answers 1 rows, and 2 were asked"),
+            ({"rows": 3}, "answers 3 rows, and 2 were asked"),
+            ({"rows": 0}, "answers 0 rows, and 2 were asked"),
             ({"residues": Vector(40, 2049)}, "has 2049 elements and 2050 were agreed"),
             ({"residues": Vector(39, 2050)}, "not packed in 41 bits"),
         ],
@@ -372,9 +374,9 @@ class TestAnotherProcess:
 def test_roles_that_do_not_fit():
     parties = Parties()
     model, identity = parties.model, parties.identities["server"]
-    with pytest.raises(KeyMismatchError, match="not 'server' of the offer"):
+    with pytest.raises(KeyMismatchError, match="not that of 'server' in the offer"):
         InferenceServer(parties.offer, parties.identities["ann"], model)
-    with pytest.raises(ParameterError, match="a plain plan needs the model"):
+    with pytest.raises(ParameterError, match="a plan for a plain model needs the model"):
         InferenceServer(parties.offer, identity, None)
     for other, reason in (
         (linear_model(4), "for other features or classes"),
@@ -384,7 +386,7 @@ def test_roles_that_do_not_fit():
         with pytest.raises(ParameterError, match=reason):
             InferenceServer(offer, identity, other, bytes(32))
     encrypted = Parties(encrypted=True)
-    with pytest.raises(ParameterError, match="an encrypted one comes without"):
+    with pytest.raises(ParameterError, match="one for an encrypted model takes none"):
         InferenceServer(encrypted.offer, encrypted.identities["server"], encrypted.model)
     with pytest.raises(LocalProtocolError, match="a model that is not encrypted"):
         parties.server.load_model(b"")

@@ -119,14 +119,19 @@ class TestLies:
     @each("parties", CHOICES, made)
     @each("size", [0, 15, 17])
     def test_a_key_id_of_another_length(self, parties, size):
-        refuse(parties, signed(parties, secret_id=b"i" * size), DecodeError, "key id has another")
+        refuse(
+            parties,
+            signed(parties, secret_id=b"i" * size),
+            DecodeError,
+            "key id in the registration is not 16",
+        )
 
     @each("parties", CHOICES, made)
     @each("field", ["seed", "public"])
     @each("change", [lambda b: b + b"x", lambda b: b[:-1] if b else b"x" * 32])
     def test_a_public_key_of_another_length(self, parties, field, change):
         value = change(getattr(parties.ann.registration, field))
-        refuse(parties, signed(parties, **{field: value}), DecodeError, "no public key of this pl")
+        refuse(parties, signed(parties, **{field: value}), DecodeError, "no public key for this pl")
 
     @each("parties", CHOICES, made)
     def test_of_another_offer(self, parties):
@@ -144,7 +149,7 @@ class TestLies:
         if name == "owner" and not parties.encrypted:
             pytest.skip("this offer has no owner")
         refuse(parties, signed(parties, name=name), AuthenticationError, "name or key of another")
-        with pytest.raises(ParameterError, match="the server's or the owner's name"):
+        with pytest.raises(ParameterError, match="is the name of the server or the model's owner"):
             InferenceClient.create(parties.offer, name)
 
     @each("parties", CHOICES, made)
@@ -162,14 +167,21 @@ class TestLies:
     @each("parties", CHOICES, made)
     def test_the_name_of_another_client(self, parties):
         data = signed(parties, name="bob", by="ann", secret_id=b"i" * 16)
-        with pytest.raises(ParameterError, match="bob: this name or key is registered with anot"):
+        with pytest.raises(
+            ParameterError,
+            match="bob: this name is registered with another key, or this key with anot",
+        ):
             parties.server.register(data)
         data = signed(parties, name="carl", by="ann", secret_id=b"i" * 16)
-        with pytest.raises(ParameterError, match="carl: this name or key is registered"):
+        with pytest.raises(
+            ParameterError, match="carl: this name is registered with another key, or this key"
+        ):
             parties.server.register(data)
         eve = Identity(stream("eve")(32))
         data = InferenceClient.create(parties.offer, "ann", identity=eve).registration.encode()
-        with pytest.raises(ParameterError, match="ann: this name or key is registered"):
+        with pytest.raises(
+            ParameterError, match="ann: this name is registered with another key, or this key"
+        ):
             parties.server.register(data)
 
     @each("parties", CHOICES, made)

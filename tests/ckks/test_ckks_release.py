@@ -101,12 +101,12 @@ class TestSharedResults:
                 bits = getattr(parties.plan.circuit, fields)
                 circuit = msgspec.structs.replace(parties.plan.circuit, **{fields: bits - 2})
                 plan = msgspec.structs.replace(parties.plan, circuit=circuit)
-                with pytest.raises(ParameterError, match="hides less than it says"):
+                with pytest.raises(ParameterError, match="hides less than the plan says"):
                     integers(parties.model, plan)
         plan = msgspec.structs.replace(
             parties.plan, shareable_rows=parties.plan.shareable_rows * 10
         )
-        with pytest.raises(ParameterError, match="hides less than it says"):
+        with pytest.raises(ParameterError, match="hides less than the plan says"):
             integers(parties.model, plan)
 
 
@@ -140,7 +140,7 @@ class TestRefusals:
 
     @each("choice", [{"shareable_rows": -1}, {"max_rows": 0}, {"max_rows": -3}])
     def test_no_number_of_rows(self, choice):
-        with pytest.raises(ParameterError, match="a number of rows is positive"):
+        with pytest.raises(ParameterError, match="a number of rows must be positive"):
             planner.plan(linear_model(), **choice)
 
 
@@ -231,7 +231,7 @@ class TestServerFiles:
         mixed = json.dumps(facts | {"identity": other["identity"]})
         with pytest.raises(KeyMismatchError):
             InferenceServer.from_json(mixed, parties.model)
-        with pytest.raises(ParameterError, match="a plain plan needs the model"):
+        with pytest.raises(ParameterError, match="a plan for a plain model needs the model"):
             InferenceServer.from_json(json.dumps(facts), None)
 
     def test_the_published_model_and_no_other(self):

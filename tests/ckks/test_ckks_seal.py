@@ -168,7 +168,7 @@ def test_too_many_and_too_large_values_are_refused(context, key):
 
 
 def test_nothing_shows_a_secret(context, key):
-    assert repr(key) == "<SecretKey ring=4096>"
+    assert repr(key) == "<SealSecretKey ring=4096>"
     assert repr(context) == "<Context ring=4096 levels=3>"
 
 

@@ -53,7 +53,7 @@ def test_an_error_below_the_noise(choices):
     plan = planner.plan(linear_model(5), **choices)
     hiding = plan.circuit.hiding / 2.0**plan.circuit.scale_bits
     assert 0 < hiding < plan.error
-    reason = "less than its digits and noise leave"
+    reason = "less than its digits and noise allow"
     refused(facts(plan) | {"error": hiding * 0.99}, reason)
 
 
