@@ -196,7 +196,7 @@ class LikelihoodRatio:
             )
 
     def _shadow_logits(self, model: Any, rows: Rows) -> tuple[Floats, Inside]:
-        """Return each shadow model's logit of each attacked row, and whether it was trained on it."""
+        """Return each shadow model's logits of the attacked rows, and the rows that it learned."""
         classes, count = classes_of(model), len(rows[1])
         x, y = checked_rows(rows, "the rows")
         lots = SeededRandom.fresh("likelihood ratio", self.entropy)

@@ -77,7 +77,7 @@ class Strength(Exhibit):
         ]
 
     def remarks(self) -> list[str]:
-        """Return the strength on each model in words, and the promises that the bounds are about."""
+        """Return the strength on each model in words, and the promises that are bounded."""
         found = [f"{name}: {audit.words()}" for name, audit in self.audits.items()]
         about: dict[str, list[str]] = {}
         for name, audit in self.audits.items():
