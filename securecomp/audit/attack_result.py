@@ -1,4 +1,4 @@
-"""What an attack returns: its success beside what guessing gives, and what it had to know."""
+"""Results of attacks: success, success by guessing, and the knowledge that was assumed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ class Rate:
     """A share of trials, with its exact interval.
 
     Attributes:
-        hits: Trials that succeeded.
-        trials: All of them.
+        hits: Number of trials that succeeded.
+        trials: Number of trials.
     """
 
     hits: int
@@ -25,7 +25,7 @@ class Rate:
 
     def __post_init__(self) -> None:
         if not 0 <= self.hits <= self.trials or not self.trials:
-            raise ParameterError(f"{self.hits} of {self.trials} is no rate")
+            raise ParameterError(f"{self.hits} of {self.trials} is not a rate")
 
     @property
     def value(self) -> float:
@@ -33,9 +33,9 @@ class Rate:
         return self.hits / self.trials
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Return Clopper and Pearson's interval (Biometrika 26, 1934), exact and so conservative.
+        """Return Clopper and Pearson's interval (Biometrika 26, 1934): exact, so conservative.
 
-        Trials must be independent of each other: rows of one patient are not.
+        Trials must be independent of each other. Rows of one patient are not.
         """
         each = (1 - level) / 2
         return share_low(self.hits, self.trials, each), share_high(self.hits, self.trials, each)
@@ -57,9 +57,9 @@ class Rate:
 
 
 def difference(one: Rate, other: Rate) -> tuple[float, float]:
-    """Return where one rate less the other is, with 95 % confidence at least.
+    """Return an interval of the difference of two rates, with at least 95 % confidence.
 
-    Each rate's interval is wrong in 2.5 % of cases at most (Bonferroni), so both are right in 95 %.
+    Each rate's interval is wrong in at most 2.5 % of cases, so both are right in 95 % (Bonferroni).
     """
     level = 1 - (1 - LEVEL) / 2
     (low, high), (less, most) = one.interval(level), other.interval(level)
@@ -67,20 +67,20 @@ def difference(one: Rate, other: Rate) -> tuple[float, float]:
 
 
 class AttackResult(Exhibit):
-    """Base of the attacks' results. Subclasses are frozen dataclasses.
+    """Base class of attack results. Subclasses are frozen dataclasses.
 
     Attributes:
-        knows: What the attacker was assumed to know, in words.
+        knows: The attacker's assumed knowledge, in words.
     """
 
     knows: ClassVar[str] = ""
 
     def notes(self) -> list[str]:
-        """Return what the attacker knew, and the remarks."""
+        """Return the attacker's knowledge, and the remarks."""
         return [f"the attacker knew: {self.knows}", *self.remarks()]
 
     def to_json(self) -> dict[str, Any]:
-        """Return `facts`, the attack's name and what it assumed."""
+        """Return `facts`, with the attack's name and the attacker's knowledge."""
         return {**super().to_json(), "knows": self.knows}
 
 
@@ -88,14 +88,14 @@ class Comparable(Protocol):
     """An attack's result that can stand in a table beside others of its kind."""
 
     def comparison(self) -> dict[str, str]:
-        """Return what `compared` shows of it: column to text."""
+        """Return the result as one row for `compared`: column to text."""
 
 
 def compared(results: Sequence[tuple[str, Comparable]]) -> TextTable:
-    """Return one attack's results side by side, say under several forms of answers.
+    """Return results of one attack side by side, for example under several forms of answers.
 
     Args:
-        results: Name of a form, and the attack's result under it; all of one attack.
+        results: Pairs of a form's name and the attack's result under it.
 
     Raises:
         ParameterError: There is no result.

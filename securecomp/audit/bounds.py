@@ -1,14 +1,14 @@
-"""Lower bounds on epsilon: what a mechanism did not keep, shown by guesses that came true.
+"""Lower bounds on epsilon, from guesses that came true.
 
-Two kinds of evidence, and each bound holds for its own only:
+There are two kinds of evidence, and each bound holds only for its own kind:
 
-- *Trials*: many independent runs of the mechanism, with the unit and without it, and one score
+- *Trials*: many independent runs of the mechanism, with the unit and without it, and one score for
   each. The shares of scores beyond a threshold are bounded by Clopper and Pearson.
-- *One run*: one run on data in which each of many units was, or was not, by its own fair coin; and
-  guesses about these coins that saw nothing but what the run gave.
+- *One run*: a single run on data that contained each of many units or not, by a fair coin of its
+  own, and guesses about these coins that saw nothing but the run's output.
 
-A bound is too high with at most the probability 1 - confidence, whatever the scores are. If it
-says 0, nothing is shown: neither that there is a leak, nor that there is none.
+A bound is too high with probability at most 1 - confidence, whatever the scores are. A bound of 0
+shows nothing: neither a leak nor its absence.
 
 Sources: Jagielski, Ullman, Oprea, Auditing Differentially Private Machine Learning, NeurIPS 2020
 (trials); Steinke, Nasr, Jagielski, Privacy Auditing with One (1) Training Run, NeurIPS 2023,
@@ -29,21 +29,21 @@ from securecomp.privacy.sensitivity import Relation
 Floats = npt.NDArray[np.float64]
 
 _DIGITS = 1e-7
-"""A bound is found to this, and rounded down."""
+"""Bounds are computed to this precision, and rounded down."""
 _FAR = 40.0
-"""Standard deviations beyond which a binomial number does not matter."""
+"""Standard deviations beyond which a binomial number is negligible."""
 _BEYOND = 500.0
-"""No bound is larger: so many guesses nobody makes."""
+"""Largest bound: nobody makes enough guesses for more."""
 _LARGEST = 300.0
 
 
 def share_low(hits: int, trials: int, failure: float) -> float:
-    """Return what a share is at least, but with probability `failure` (Clopper and Pearson)."""
+    """Return a lower bound of a share, wrong with probability `failure` (Clopper, Pearson)."""
     return float(special.betaincinv(hits, trials - hits + 1, failure)) if hits > 0 else 0.0
 
 
 def share_high(hits: int, trials: int, failure: float) -> float:
-    """Return what a share is at most, but with probability `failure` (Clopper and Pearson)."""
+    """Return an upper bound of a share, wrong with probability `failure` (Clopper, Pearson)."""
     if hits >= trials:
         return 1.0
     return float(special.betainccinv(hits + 1, trials - hits, failure))
@@ -52,22 +52,22 @@ def share_high(hits: int, trials: int, failure: float) -> float:
 def from_counts(
     found: int, members: int, alarms: int, others: int, delta: float, failure: float
 ) -> float:
-    """Return the epsilon that one rule shows, which was chosen without these trials.
+    """Return the lower bound on epsilon that one rule shows. It was chosen without these trials.
 
     Args:
-        found: Trials with the unit in which the rule says "with".
-        members: Trials with it.
-        alarms: Trials without the unit in which the rule says "with".
-        others: Trials without it.
-        delta: Of the promise.
-        failure: Probability with which the bound may be wrong; half of it for each share.
+        found: Number of trials with the unit for which the rule says "with".
+        members: Number of trials with the unit.
+        alarms: Number of trials without the unit for which the rule says "with".
+        others: Number of trials without the unit.
+        delta: Delta of the promise.
+        failure: Probability that the bound is wrong; half of it for each share.
     """
     low = share_low(found, members, failure / 2) - delta
     return max(0.0, math.log(low / share_high(alarms, others, failure / 2))) if low > 0 else 0.0
 
 
 def halvings(count: int, least: int = 1) -> list[int]:
-    """Return count, its half, its quarter, ..., down to `least`, each rounded down."""
+    """Return count, its half, its quarter and so on, down to `least`, each rounded down."""
     found = []
     while count >= least:
         found.append(count)
@@ -76,26 +76,29 @@ def halvings(count: int, least: int = 1) -> list[int]:
 
 
 def guessing_pvalue(units: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """Return how likely so many right guesses are, at most, if a promise is kept.
+    """Return an upper bound of the probability of so many right guesses, if a promise is kept.
 
     Args:
-        units: Units that were in the data by a fair coin each, or pairs of which one was.
-        guesses: At most so many guesses about them; a number fixed before the membership was seen.
-        right: Guesses that are right.
-        epsilon: The promise.
-        delta: Likewise.
+        units: Number of units that were in the data by a fair coin each, or of pairs of which one
+            unit was.
+        guesses: Largest number of guesses, fixed before the membership was seen.
+        right: Number of right guesses.
+        epsilon: Epsilon of the promise.
+        delta: Delta of the promise.
 
     Raises:
-        ParameterError: More right guesses than guesses, or more of these than units.
+        ParameterError: More right guesses than guesses, or more guesses than units.
     """
     if not 0 <= right <= guesses <= units:
-        raise ParameterError(f"{right} right of {guesses} guesses about {units} units cannot be")
+        raise ParameterError(
+            f"{right} right of {guesses} guesses about {units} units is impossible"
+        )
     chance = float(special.expit(epsilon))
     tail = float(stats.binom.sf(right - 1, guesses, chance))
     if delta == 0 or right == 0:
         return tail
-    # max over i of P[right - i <= Binomial < right] / i. Beyond `far` the probability no longer
-    # grows, so that one term bounds all others.
+    # The maximum over i of P[right - i <= Binomial < right] / i. Beyond `far` the probability no
+    # longer grows, so one term bounds all others.
     spread = _FAR * math.sqrt(guesses * chance * (1 - chance)) + _FAR
     far = min(right, max(1, right - math.floor(guesses * chance - spread)))
     i = np.arange(1, far + 1)
@@ -105,11 +108,11 @@ def guessing_pvalue(units: int, guesses: int, right: int, epsilon: float, delta:
 
 
 def first_kept(pvalue: Callable[[float], float], level: float) -> float:
-    """Return the epsilon up to which every promise is refuted at a level; 0 if none is.
+    """Return the epsilon up to which every promise is refuted at a level, or 0.
 
-    `pvalue` takes an epsilon. A promise of a smaller epsilon is one of each larger epsilon too: so
-    the bound is too high with at most the probability `level`, if it stops at the first that is
-    not refuted.
+    `pvalue` takes an epsilon. A promise of an epsilon implies that of every larger one. So the
+    bound is too high with probability at most `level` if it stops at the first promise that is not
+    refuted.
     """
     if pvalue(0.0) >= level:
         return 0.0
@@ -125,17 +128,20 @@ def first_kept(pvalue: Callable[[float], float], level: float) -> float:
 
 
 def checked_scores(scores: npt.ArrayLike, name: str) -> Floats:
-    """Return scores as numbers, shape (n,); infinite ones stay.
+    """Return scores as numbers, shape (n,). They may be infinite.
 
     Raises:
-        ParameterError: There are none, they are no vector of numbers, or one is NaN.
+        ParameterError: No scores, not a vector of numbers, or NaN among them.
     """
     try:
         found = np.asarray(scores, np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(f"{name}: scores are numbers") from None
+        raise ParameterError(f"{name}: the scores must be numbers") from None
     if found.ndim != 1 or not found.size:
-        raise ParameterError(f"{name}: scores are a vector of at least one, not {found.shape}")
+        raise ParameterError(
+            f"{name}: the scores must be a vector with at least one score, not of shape "
+            f"{found.shape}"
+        )
     if np.isnan(found).any():
         raise ParameterError(
             f"{name}: the score of row {int(np.isnan(found).argmax()) + 1} is not a number"
@@ -146,20 +152,20 @@ def checked_scores(scores: npt.ArrayLike, name: str) -> Floats:
 def converted(
     epsilon: float, delta: float, promised: Relation, seen: Relation
 ) -> tuple[float, float]:
-    """Return what a promise for neighbours of one relation means for those of another.
+    """Translate a promise for one relation of neighbours to another relation.
 
-    To replace a unit is to remove one and to add one: epsilon twice, and delta of both steps, the
-    second's times e^epsilon (Dwork, Roth 2014, 2.3). What is promised about replacing says nothing
-    about how many units there are.
+    To replace a unit is to remove one and to add one. This takes epsilon twice, and delta of both
+    steps, the second times e^epsilon (Dwork, Roth 2014, 2.3). A promise about replacing says
+    nothing about the number of units.
 
     Raises:
-        ParameterError: Nothing follows.
+        ParameterError: Nothing follows from the promise.
     """
     if promised == seen:
         return epsilon, delta
     if promised == "replace-one":
         raise ParameterError(
-            "units that are there or not say nothing about a promise for replace-one; compare "
-            "data sets of one size"
+            "units that are present or absent say nothing about a promise for replace-one; "
+            "compare data sets of one size"
         )
     return 2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, _LARGEST))))

@@ -1,6 +1,6 @@
-"""What a classifier says of rows with known labels: probabilities, losses, logits.
+"""Answers of a classifier about rows with known labels: probabilities, losses, logits.
 
-For any object like scikit-learn's classifiers: with `predict_proba` and `classes_`.
+The classifier is any object with `predict_proba` and `classes_`, as in scikit-learn.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ Rows = tuple[Any, Any]
 """Features, shape (n, d), as an array or a data frame; and labels, shape (n,)."""
 
 _FLOOR = 2.0**-30
-"""Keeps logits of certain answers finite, at about 21."""
+"""Keeps the logits of certain answers finite, at about 21."""
 _ROUNDED = 1e-6
-"""All of a row's probabilities add up to 1 within this, in single precision too."""
+"""Complete probabilities of a row add up to 1 within this, even in single precision."""
 
 
 class Confidences(NamedTuple):
-    """What a model says of rows whose labels are known.
+    """A model's answers about rows whose labels are known.
 
     Attributes:
-        probabilities: Of all classes, shape (n, K).
+        probabilities: Probabilities of all classes, shape (n, K).
         truth: Column of each row's label, shape (n,).
     """
 
@@ -41,10 +41,10 @@ class Confidences(NamedTuple):
 
     @property
     def wrong(self) -> Floats:
-        """The probability of all other labels: added up, so that it keeps its digits near 0.
+        """The probability of all other labels. It is added up, so that it keeps its digits near 0.
 
-        Where the model does not tell all (rounded ones, the likeliest few), what it tells of the
-        label decides.
+        Where the model does not tell all probabilities (only rounded ones, or only the largest),
+        it is 1 less the probability of the label.
         """
         others = self.probabilities.copy()
         others[np.arange(len(self.truth)), self.truth] = 0
@@ -53,7 +53,7 @@ class Confidences(NamedTuple):
 
     @property
     def losses(self) -> Floats:
-        """Cross-entropy of each row, in nats; infinite where a label was held impossible."""
+        """Cross-entropy of each row, in nats; infinite where the label has probability 0."""
         right, wrong = self.right, self.wrong
         with np.errstate(divide="ignore"):
             # 1 - p keeps the digits that p near 1 has lost.
@@ -63,16 +63,16 @@ class Confidences(NamedTuple):
 
     @property
     def logits(self) -> Floats:
-        """log(p / (1 - p)) of each row's label, kept within about 21 of 0 by a constant.
+        """log(p / (1 - p)) of each row's label. A constant keeps it within about 21 of 0.
 
-        Source: Carlini et al. 2022, section V.B: these are nearly normal over trainings.
+        Source: Carlini et al. 2022, section V.B: over trainings these are nearly normal.
         """
         logits: Floats = np.log((self.right + _FLOOR) / (self.wrong + _FLOOR))
         return logits
 
     @property
     def accuracy(self) -> float:
-        """The share of rows whose label is the likeliest."""
+        """The share of rows for which the true label is the likeliest."""
         return float((self.probabilities.argmax(axis=1) == self.truth).mean())
 
 
@@ -80,22 +80,22 @@ def classes_of(model: Any) -> list[Any]:
     """Return a classifier's labels.
 
     Raises:
-        ParameterError: It says no probabilities, is not fitted, or knows fewer than two classes.
+        ParameterError: No probabilities, not fitted, or fewer than two classes.
     """
     name = type(model).__name__
     if not hasattr(model, "predict_proba"):
         raise ParameterError(
-            f"{name} gives no probabilities, and these attacks read them; fit one that has "
-            "predict_proba, or wrap it in scikit-learn's CalibratedClassifierCV"
+            f"{name} gives no probabilities, which these attacks need; fit a classifier with "
+            "predict_proba, or wrap this one in scikit-learn's CalibratedClassifierCV"
         )
     classes = getattr(model, "classes_", None)
     if classes is None:
-        raise ParameterError(f"this {name} has no classes_: it is not fitted, or no classifier")
+        raise ParameterError(f"this {name} has no classes_: it is not fitted, or not a classifier")
     if np.ndim(classes) != 1:
-        raise ParameterError(f"this {name} has several outputs; audit a model of one")
+        raise ParameterError(f"this {name} has several outputs; audit a model with one output")
     found: list[Any] = np.asarray(classes).tolist()
     if len(found) < 2 or len(set(found)) != len(found):
-        raise ParameterError(f"this {name} must know at least two classes, each once")
+        raise ParameterError(f"this {name} must know at least two different classes")
     return found
 
 
@@ -105,11 +105,11 @@ def answers(model: Any, rows: Rows, name: str) -> Confidences:
     Args:
         model: A fitted classifier.
         rows: Features and labels.
-        name: What the rows are called, for errors.
+        name: Name of the rows in error messages.
 
     Raises:
-        ParameterError: Not a classifier with probabilities, no rows, as many labels as rows are
-            not there, a label that the model does not know, or what it says are no probabilities.
+        ParameterError: Not a classifier with probabilities, no rows, not one label for each row, a
+            label that the model does not know, or answers that are not probabilities.
     """
     x, y = checked_rows(rows, name)
     truth = places(model, y, name)
@@ -120,20 +120,20 @@ def probabilities(model: Any, x: Any, name: str) -> Floats:
     """Ask a model about rows, shape (n, d).
 
     Returns:
-        Probabilities of all classes, shape (n, K); what is rounded need not add up to 1.
+        Probabilities of all classes, shape (n, K). Rounded ones need not add up to 1.
 
     Raises:
-        ParameterError: Not a classifier with probabilities, it does not take the rows, or what it
-            says are no probabilities.
+        ParameterError: Not a classifier with probabilities, rows that the model does not take, or
+            answers that are not probabilities.
     """
     classes = classes_of(model)
     try:
         said = np.asarray(model.predict_proba(x), np.float64)
     except (ValueError, TypeError) as error:
-        # What the model says may quote a value of a row.
+        # The model's own message may quote a value of a row.
         raise ParameterError(
-            f"{name}: the model does not take these rows ({type(error).__name__}); they need the "
-            "columns, and the kinds of values, that it was fitted to"
+            f"{name}: the model does not take these rows ({type(error).__name__}); give the "
+            "columns, and the kinds of values, to which it was fitted"
         ) from None
     if said.shape != (len(x), len(classes)):
         raise ParameterError(
@@ -143,8 +143,8 @@ def probabilities(model: Any, x: Any, name: str) -> Floats:
     good = ((said >= 0) & (said <= 1)).all(axis=1)
     if not good.all():
         raise ParameterError(
-            f"{name}: what the model says of row {int((~good).argmax()) + 1} are no probabilities, "
-            "which are from 0 to 1"
+            f"{name}: the model's answers about row {int((~good).argmax()) + 1} are not "
+            "probabilities from 0 to 1"
         )
     return said
 
@@ -153,18 +153,20 @@ def checked_rows(rows: Rows, name: str) -> tuple[Any, Labels]:
     """Return features and labels.
 
     Raises:
-        ParameterError: There are none, or not as many of both.
+        ParameterError: No rows, sparse rows, or not one label for each row.
     """
     if not isinstance(rows, Sequence) or len(rows) != 2:
         raise ParameterError(f"{name}: give the features and the labels, as (X, y)")
     x, y = rows[0], np.asarray(rows[1])
     if hasattr(x, "toarray"):
-        raise ParameterError(f"{name}: the features are sparse; give x.toarray()")
+        raise ParameterError(f"{name}: the features are a sparse matrix; give x.toarray()")
     count = x.shape[0] if hasattr(x, "shape") else len(x)
     if y.ndim != 1 or len(y) != count:
-        raise ParameterError(f"{name}: {count:,} rows, and labels of shape {y.shape}")
+        raise ParameterError(
+            f"{name}: {count:,} rows need a label each, and the labels have shape {y.shape}"
+        )
     if not count:
-        raise ParameterError(f"{name}: there are no rows; an audit needs members and holdout")
+        raise ParameterError(f"{name}: has no rows; an audit needs members and holdout")
     return x, y
 
 
@@ -180,8 +182,8 @@ def places(model: Any, y: Labels, name: str) -> npt.NDArray[np.intp]:
     if (found < 0).any():
         many = int((found < 0).sum())
         raise ParameterError(
-            f"{name}: the label of row {int((found < 0).argmax()) + 1} is none of the model's "
-            f"{len(classes)} classes (so of {many:,} of {len(y):,} rows); is it the right column, "
-            "and are numbers numbers?"
+            f"{name}: the model does not know the label of row {int((found < 0).argmax()) + 1} "
+            f"(and so of {many:,} of {len(y):,} rows) among its {len(classes)} classes; check that "
+            "it is the right column, and that numbers are not text"
         )
     return found

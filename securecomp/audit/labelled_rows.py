@@ -1,4 +1,4 @@
-"""Rows of arrays and data frames: put together, chosen, and compared."""
+"""Rows of arrays and data frames: concatenation, selection, comparison and checks."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -16,13 +16,13 @@ _NAMED = 5
 
 
 def joined(first: Any, second: Any) -> Any:
-    """Return the rows of both, of two arrays, or two data frames with columns of the same names.
+    """Concatenate the rows of two arrays, or of two data frames with the same column names.
 
     Raises:
-        ParameterError: They do not go together.
+        ParameterError: The rows do not fit together.
     """
     if _is_frame(first) != _is_frame(second):
-        raise ParameterError("members, holdout and pool are all arrays or all data frames")
+        raise ParameterError("members, holdout and pool must all be arrays, or all data frames")
     try:
         if _is_frame(first):
             one, other = _framed(first), _framed(second)
@@ -32,13 +32,13 @@ def joined(first: Any, second: Any) -> Any:
         return np.concatenate([np.asarray(first), np.asarray(second)])
     except ParameterError:
         raise
-    except Exception as error:  # each library of data frames has its own
+    except Exception as error:  # each data frame library raises its own errors
         reason = str(error).split("\n")[0]
-        raise ParameterError(f"rows that do not go together: {reason}") from None
+        raise ParameterError(f"the rows do not fit together: {reason}") from None
 
 
 def shaped(numbers: npt.NDArray[np.float64], like: Any) -> Any:
-    """Return rows of numbers as a data frame with another's columns; as they are if it is none.
+    """Return rows of numbers in the form of other rows: a frame with their columns, or an array.
 
     Raises:
         ParameterError: Two columns have one name.
@@ -46,7 +46,7 @@ def shaped(numbers: npt.NDArray[np.float64], like: Any) -> Any:
     if not _is_frame(like):
         return numbers
     if len(set(like.columns)) < len(like.columns):
-        raise ParameterError("two columns of the rows have one name; rename one")
+        raise ParameterError("two columns of the rows have one name; rename one of them")
     frame = nw.from_native(like, eager_only=True)
     columns = dict(zip(frame.columns, numbers.T, strict=True))
     return nw.from_dict(columns, backend=frame.implementation).to_native()
@@ -60,20 +60,20 @@ def taken(rows: Any, places: Any) -> Any:
 
 
 def refuse_alike(first: Rows, second: Rows, names: tuple[str, str], what: str) -> None:
-    """Refuse rows that are the same in all features and the label, as in `refuse_common`.
+    """Refuse rows with equal features and labels on both sides, as in `refuse_common`.
 
-    If a side is in single precision, both are compared in that.
+    If one side is in single precision, both are compared in single precision.
     """
     narrow = any(getattr(x, "dtype", None) == np.float32 for x, _ in (first, second))
     refuse_common(_keys(first, narrow), _keys(second, narrow), names, what)
 
 
 def _keys(rows: Rows, narrow: bool) -> list[Hashable]:
-    """Return what identifies each row's content: all features and the label."""
+    """Return a key for the content of each row: all features and the label."""
     x, y = rows
     marks = [comparable(int(mark) if isinstance(mark, bool) else mark) for mark in _listed(y)]
     if _is_frame(x):
-        # The columns' order is no difference.
+        # The order of the columns makes no difference.
         frame = _framed(x)
         cells = zip(
             *(frame.get_column(name).to_list() for name in sorted(frame.columns, key=str)),
@@ -95,7 +95,7 @@ def _framed(table: Any) -> Any:
     try:
         return nw.from_native(table, eager_only=True)
     except nw.exceptions.DuplicateError:
-        raise ParameterError("a data frame has several columns of one name") from None
+        raise ParameterError("a data frame has several columns of one name; rename them") from None
 
 
 def _listed(labels: Any) -> list[Any]:
@@ -106,16 +106,16 @@ def _listed(labels: Any) -> list[Any]:
 def refuse_common(
     first: Sequence[Hashable], second: Sequence[Hashable], names: tuple[str, str], what: str
 ) -> None:
-    """Refuse two sets that have something in common.
+    """Refuse two sets of rows with a key in common.
 
     Args:
-        first: What each row is known by; None is like nothing else.
-        second: Likewise.
-        names: What the sets are called.
-        what: What is the same, and what to do if that is as it should be.
+        first: A key for each row of one set; None equals nothing.
+        second: A key for each row of the other set.
+        names: Names of the sets in error messages.
+        what: End of the error message: the common thing, and the remedy.
 
     Raises:
-        ParameterError: Something is; it names the rows, and never a value.
+        ParameterError: There is a common key. The message names the rows, and never a value.
     """
     places: dict[Hashable, int] = {}
     for row, key in enumerate(first, 1):
@@ -129,15 +129,15 @@ def refuse_common(
 
 
 def other_column(columns: Sequence[str], features: Sequence[str], source: str) -> str:
-    """Return the only column that is no feature of a model: the labels'.
+    """Return the only column that is not a feature of a model: the column of labels.
 
     Raises:
-        ParameterError: There is none, or more than one.
+        ParameterError: There is no such column, or more than one.
     """
     others = [name for name in columns if name not in set(features)]
     if len(others) != 1:
         raise ParameterError(
-            f"{source}: {len(others)} columns are no features of the model; say which has the "
+            f"{source}: {len(others)} columns are not features of the model; name the one with the "
             "true class (--label)"
         )
     return others[0]
@@ -148,7 +148,13 @@ def _is_frame(rows: Any) -> bool:
 
 
 def finite(values: Any, what: str, dimensions: int, *, widen: bool = False) -> Floats:
-    """Return numbers as float64; with `widen`, a vector as one row, and a number as a vector.
+    """Return finite numbers as float64.
+
+    Args:
+        values: The numbers.
+        what: Their name in error messages.
+        dimensions: The number of dimensions that they must have.
+        widen: Take a vector for a matrix of one row, and a number for a vector.
 
     Raises:
         ParameterError: Not numbers, another number of dimensions, empty, NaN or infinite.
@@ -158,10 +164,12 @@ def finite(values: Any, what: str, dimensions: int, *, widen: bool = False) -> F
             raise TypeError
         array = np.array(values, np.float64, ndmin=dimensions if widen else 0)
     except (TypeError, ValueError):
-        raise ParameterError(f"{what}: not numbers; encode categories as numbers first") from None
+        raise ParameterError(
+            f"{what}: must be numbers; encode categories as numbers first"
+        ) from None
     if array.ndim != dimensions or not array.size:
         wanted = "a vector" if dimensions == 1 else "rows by columns"
-        raise ParameterError(f"{what}: {wanted}, and not empty, not of shape {array.shape}")
+        raise ParameterError(f"{what}: must be {wanted}, and not empty, not of shape {array.shape}")
     wrong = np.argwhere(~np.isfinite(array))
     if len(wrong):
         place = ", ".join(str(i + 1) for i in wrong[0])
@@ -170,12 +178,14 @@ def finite(values: Any, what: str, dimensions: int, *, widen: bool = False) -> F
 
 
 def one_each(labels: Any, rows: int, what: str) -> npt.NDArray[Any]:
-    """Return labels as an array, one a row.
+    """Return labels as an array, one for each row.
 
     Raises:
-        ParameterError: Another number of them.
+        ParameterError: The labels are not one for each row.
     """
     array = np.asarray(labels)
     if array.shape != (rows,):
-        raise ParameterError(f"{what}: labels of shape {array.shape} for {rows} rows")
+        raise ParameterError(
+            f"{what}: {rows} rows need a label each, and the labels have shape {array.shape}"
+        )
     return array

@@ -1,6 +1,6 @@
-"""A model's file as a classifier in scikit-learn's manner, and files of rows that it is tried on.
+"""A model's JSON file as a classifier with scikit-learn's interface, and files of labelled rows.
 
-A file has numbers, and nothing that runs when it is read (`securecomp.models`).
+The file holds numbers, and nothing that runs when it is read (`securecomp.models`).
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ _LISTED = 10
 
 
 class Classifier:
-    """A logistic model that predicts, in numpy alone.
+    """A logistic model that predicts, with numpy alone.
 
     Attributes:
-        model: Its numbers.
+        model: The model's numbers.
         classes_: The labels, in the order of the probabilities.
-        feature_names_in_: The columns, in the order of an array's.
-        n_features_in_: How many.
+        feature_names_in_: The features, in the order of an array's columns.
+        n_features_in_: Number of features.
     """
 
     _estimator_type = "classifier"
@@ -48,13 +48,13 @@ class Classifier:
             X: An array of shape (n, d), or a data frame that has the features among its columns.
 
         Raises:
-            ParameterError: A missing column, another shape, or what is no number.
+            ParameterError: A missing column, another shape, or values that are not numbers.
         """
         logits = self._logits(X)
         return logits[:, 0] if self.model.link == "sigmoid" else logits
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """Return probabilities, shape (n, classes): none is rounded to 0 before it must be."""
+        """Return probabilities, shape (n, classes), accurate also where they are near 0."""
         return probabilities(self._logits(X), self.model.link)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
@@ -79,7 +79,7 @@ def classifier(source: LogisticModel | Path | str) -> Classifier:
 
     Raises:
         ParameterError: The file cannot be read.
-        DecodeError: It has no logistic model.
+        DecodeError: The file does not hold a logistic model.
     """
     if isinstance(source, LogisticModel):
         return Classifier(source)
@@ -94,18 +94,18 @@ def read_rows(
     delimiter: str | None = None,
     decimal_comma: bool = False,
 ) -> Rows:
-    """Read a file's rows for a model: its columns by name, and the labels as the model has them.
+    """Read the rows of a file for a model: columns by name, and labels as the model writes them.
 
-    A cell is a label if it is equal to it (1, 1.0 and true are); or else if it is written as it,
-    apart from white space around it: the text "1" is the label 1, and "True" is true, unless two
-    labels are written so.
+    A cell is a label if the two are equal; 1, 1.0 and true are. Otherwise it is a label if it is
+    written the same, apart from white space around it: the text "1" is the label 1 and "True" is
+    true, unless two labels are written so.
 
     Args:
         path: A CSV or Parquet file.
-        model: Says which columns and which labels.
-        label: The labels' column.
-        delimiter: As `read_table` takes it.
-        decimal_comma: As `read_table` takes it.
+        model: The model, with its features and labels.
+        label: Name of the column of labels.
+        delimiter: As for `read_table`.
+        decimal_comma: As for `read_table`.
 
     Raises:
         ParameterError: A file that cannot be read or has no rows; a missing column, text among
@@ -117,7 +117,10 @@ def read_rows(
     table = Table(str(path), frame)
     table.check_column(label)
     if label in model.features:
-        raise ParameterError(f"{path}: column {brief(repr(label))} is a feature of the model")
+        raise ParameterError(
+            f"{path}: column {brief(repr(label))} is a feature of the model; name the "
+            "column of labels"
+        )
     if not table.rows:
         raise ParameterError(f"{path}: has no rows")
     try:
@@ -130,8 +133,8 @@ def read_rows(
 def _finite(array: Floats, features: Sequence[str]) -> Floats:
     if array.ndim != 2 or array.shape[1] != len(features):
         raise ParameterError(
-            f"the rows have shape {array.shape}; expected (n, {len(features)}), one column each of "
-            "the model's features"
+            f"the rows have shape {array.shape}; expected (n, {len(features)}), one column for "
+            "each of the model's features"
         )
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
@@ -157,7 +160,7 @@ def _labels(table: Table, column: str, classes: tuple[Label, ...]) -> npt.NDArra
     if (found == -2).any():
         row = int(np.argmax(found == -2)) + 1
         raise ParameterError(
-            f"{table.where(column)}: row {row} has no label; fill it in or drop the row"
+            f"{table.where(column)}: row {row} has no label; fill it in, or drop the row"
         )
     if (found == -1).any():
         row, number = int(np.argmax(found == -1)) + 1, len(cells)
@@ -165,7 +168,7 @@ def _labels(table: Table, column: str, classes: tuple[Label, ...]) -> npt.NDArra
         raise ParameterError(
             f"{table.where(column)}: row {row} has a label that the model does not know; the "
             f"model's are {known}{', ...' * (len(classes) > _LISTED)}; the column has {number:,} "
-            "different values: is it the labels' column?"
+            "different values, so check that it is the column of labels"
         )
     taken: npt.NDArray[Any] = labels(classes)[found]
     return taken
@@ -176,7 +179,7 @@ def _equal(cell: Any, label: Label) -> bool:
 
 
 def _written(classes: tuple[Label, ...]) -> dict[str, int]:
-    """Return how labels are written, to their places; without what two are written as."""
+    """Return the ways to write labels, with the labels' places; ambiguous ways are left out."""
     forms: dict[str, set[int]] = {}
     for place, label in enumerate(classes):
         for way in _ways(label):
@@ -185,7 +188,7 @@ def _written(classes: tuple[Label, ...]) -> dict[str, int]:
 
 
 def _ways(cell: Any) -> tuple[str, ...]:
-    """Return how a value may be written in a file."""
+    """Return the ways in which a file may write a value."""
     if isinstance(cell, bool):
         return (str(cell), str(cell).lower(), str(cell).upper(), str(int(cell)))
     return (

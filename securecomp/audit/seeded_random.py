@@ -1,7 +1,7 @@
-"""Lots: numbers, orders and seeds, drawn from a source of randomness, or from the data themselves.
+"""Random numbers, orders and seeds for audits, from a source of randomness or from the data.
 
-A lot that is drawn from the data cannot be drawn again until it pleases: the same data give the
-same. It is as good as a fresh one as long as SHA-256 and AES-256 look random.
+A draw that is derived from the data cannot be repeated until it pleases: the same data give the
+same draw. It is as good as a fresh one as long as SHA-256 and AES-256 look random.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ class SeededRandom:
 
     @classmethod
     def fresh(cls, purpose: str, entropy: Entropy) -> "SeededRandom":
-        """Return lots from a source of randomness."""
+        """Take the seed from a source of randomness."""
         return cls(entropy(prg.SEED_BYTES), purpose)
 
     @classmethod
     def of(cls, purpose: str, *arrays: npt.NDArray[np.float64]) -> "SeededRandom":
-        """Return the lots that belong to these numbers."""
+        """Derive the seed from these numbers."""
         digest = hashlib.sha256(prg.join(purpose, *(len(array) for array in arrays)))
         for array in arrays:
             digest.update(np.ascontiguousarray(array, "<f8").tobytes())

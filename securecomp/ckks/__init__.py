@@ -1,4 +1,4 @@
-"""CKKS: predictions of a logistic regression on rows that the server cannot read."""
+"""Encrypted inference by CKKS: a server predicts on rows that it cannot read."""
 
 from securecomp.ckks.enrolment import Offer, Registration
 from securecomp.ckks.estimator import EncryptedLogisticRegression

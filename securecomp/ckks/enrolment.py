@@ -1,7 +1,7 @@
-"""Who talks to whom about which model: a server's offer, a client's registration.
+"""A server's offer and a client's registration: the two parties of a conversation, and its model.
 
-The two are public and are exchanged once, over a way that both trust (compare the fingerprints by
-phone). Every message is sealed between the two named there and bound to both documents.
+Both documents are public and are exchanged once, over a channel that both sides trust (compare the
+fingerprints by phone). Every message is sealed between the two parties and bound to both documents.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _MAGIC = b"SCCK"
 _VERSION = 1
 _PURPOSE = "ckks registration"
 Kind = Literal["logits", "sigmoids"]
-_SLACK = 1 << 12  # what a message has beside its residues
+_SLACK = 1 << 12  # bytes of a message beside its residues
 
 
 SALT_BYTES = 32
@@ -40,10 +40,10 @@ _DIGEST_BYTES = 32
 
 
 def commit(model: LogisticModel, salt: bytes) -> bytes:
-    """Return a commitment to a model: it shows nothing of it, and fits no other.
+    """Return a commitment to a model. It shows nothing of the model and fits no other one.
 
-    It hides the model from whoever does not know the salt, 32 random bytes, and binds as long as
-    nobody finds two inputs of one SHA-256 digest.
+    It hides the model from everybody without the salt, which is 32 random bytes. It binds as long
+    as nobody finds two inputs with one SHA-256 digest.
 
     Raises:
         ParameterError: The salt has another length.
@@ -59,9 +59,9 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         server: Its name.
         key: Its public key.
-        plan: The circuit that it computes, and for which values.
+        plan: The circuit that it computes, and the values that it takes.
         commitment: Binds the server, or the model's owner, to one model (`commit`).
-        owner: Name of the party that encrypts the model, if it is encrypted.
+        owner: Name of the party that encrypts the model, if the model is encrypted.
         owner_key: The owner's public key.
     """
 
@@ -83,12 +83,15 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             wire.check_name(self.owner)
             public_key.check(self.owner_key, self.owner)
             if self.owner == self.server or self.owner_key == self.key:
-                raise ParameterError("the model's owner and the server are two parties")
+                raise ParameterError(
+                    "the model's owner and the server must be two parties, with two "
+                    "names and two keys"
+                )
 
     def check_model(self, model: LogisticModel, salt: bytes) -> None:
         """Refuse a model that is not the one of this offer.
 
-        The server checks its own model so. Anybody else can if the server shows model and salt.
+        A server checks its own model like this. Others can, if it shows them model and salt.
 
         Raises:
             KeyMismatchError: Another model, or another salt.
@@ -107,7 +110,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def fingerprint(self) -> str:
-        """What to compare by phone."""
+        """The start of the digest, to compare by phone."""
         return fingerprint(self.digest)
 
     def to_json(self) -> str:
@@ -119,7 +122,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Read what `to_json` wrote.
 
         Raises:
-            DecodeError: It is not an offer, or not a secure one.
+            DecodeError: Not an offer, or one whose plan is not secure.
         """
         try:
             return msgspec.json.decode(text, type=cls)
@@ -134,16 +137,16 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """A client's public part: who it is, and the public key of its ciphertexts if one is needed.
+    """A client's public document: its name and keys.
 
     Attributes:
         client: Its name.
         key: Its public key as a party.
         offer: Digest of the offer.
-        secret_id: Tells the client's secret keys apart; says nothing about them.
-        seed: What the ciphertexts' public key's a is expanded from, empty without one.
-        public: The rest of it, packed; for a server that computes probabilities evaluation keys.
-        signature: The client's, on all of it.
+        secret_id: Tells the client's secret keys apart, and says nothing about them.
+        seed: Expands to the part a of the ciphertexts' public key; empty if none is needed.
+        public: The rest of that key, packed. Evaluation keys if the server computes probabilities.
+        signature: The client's signature on all of it.
     """
 
     client: str
@@ -167,11 +170,13 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
         """Sign a registration.
 
         Raises:
-            ParameterError: The client's name is taken by the server or the owner.
+            ParameterError: The server or the owner has the client's name.
         """
         wire.check_name(client)
         if client in (offer.server, offer.owner):
-            raise ParameterError(f"{client!r} is the server's or the owner's name; take another")
+            raise ParameterError(
+                f"{client!r} is the name of the server or the model's owner; take another"
+            )
         facts = (client, identity.public, offer.digest, secret_id, seed, public)
         return cls(*facts, identity.sign(_PURPOSE, *facts))
 
@@ -184,9 +189,9 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
         """Read and verify a registration for an offer.
 
         Raises:
-            DecodeError: It is none, truncated, or from a newer version.
-            KeyMismatchError: It is for another offer, or its key is none.
-            AuthenticationError: It was changed.
+            DecodeError: Not a registration, truncated, or from a newer version.
+            KeyMismatchError: For another offer, or with an invalid key.
+            AuthenticationError: Changed after it was signed.
         """
         if len(data) < _HEAD.size or _HEAD.unpack_from(data)[0] != _MAGIC:
             raise DecodeError("not a client's registration")
@@ -194,7 +199,7 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
             raise DecodeError(f"registration version {data[4]}; this software reads {_VERSION}")
         sizes = offer.plan.public_bytes
         if len(data) > sizes.stop + _SLACK:
-            raise DecodeError(f"a registration of {len(data)} bytes is larger than any")
+            raise DecodeError(f"a registration of {len(data)} bytes is larger than any may be")
         try:
             found = msgspec.msgpack.decode(memoryview(data)[_HEAD.size :], type=cls)
             wire.check_name(found.client)
@@ -203,14 +208,16 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
         facts = (found.client, found.key, found.offer, found.secret_id, found.seed, found.public)
         identity_.verify(found.key, found.signature, found.client, _PURPOSE, *facts)
         if found.offer != offer.digest:
-            raise KeyMismatchError(f"{found.client}: registered for another offer than this one")
+            raise KeyMismatchError(f"{found.client}: registered for another offer, not this one")
         if found.client in (offer.server, offer.owner) or found.key in (offer.key, offer.owner_key):
             raise AuthenticationError(f"{found.client}: has the name or key of another party")
         if len(found.secret_id) != 16:
-            raise DecodeError(f"{found.client}: the registration's key id has another length")
+            raise DecodeError(
+                f"{found.client}: the key id in the registration is not 16 bytes long"
+            )
         keyed = isinstance(offer.plan.circuit, LinearParameters) and sizes.start > 0
         if len(found.seed) != keyed * SEED_BYTES or len(found.public) not in sizes:
-            raise DecodeError(f"{found.client}: the registration has no public key of this plan")
+            raise DecodeError(f"{found.client}: the registration has no public key for this plan")
         return found
 
     @property
@@ -220,7 +227,7 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
 
     @property
     def fingerprint(self) -> str:
-        """What to compare by phone."""
+        """The start of the digest, to compare by phone."""
         return fingerprint(self.digest)
 
     def __repr__(self) -> str:
@@ -228,7 +235,7 @@ class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
 
 
 class ClientSession(Conversation):
-    """One client, one server, one offer: what all messages between them are bound to."""
+    """One client, one server and one offer; every message between them is bound to this."""
 
     __slots__ = ("_agreement", "_largest", "id", "keys", "offer", "registration", "round")
 
@@ -251,7 +258,7 @@ class ClientSession(Conversation):
 
     @property
     def largest_message(self) -> int:
-        """Bytes that no message's body passes."""
+        """Largest size of a message's body, in bytes."""
         return self._largest
 
 
@@ -277,16 +284,16 @@ F = TypeVar("F", bound=_KeyFile)
 
 
 def read_key_file(text: str | bytes, kind: type[F], name: str, owner: str) -> tuple[F, Identity]:
-    """Return a key file's facts and its identity.
+    """Read a key file and the identity in it.
 
     Args:
         text: The file, JSON.
-        kind: What it is decoded as.
-        name: The format that it must say it is of.
-        owner: Whose key it is, for errors.
+        kind: Type to decode it to.
+        name: The format that the file must name.
+        owner: Role of the key's owner, for error messages.
 
     Raises:
-        DecodeError: It is no such file.
+        DecodeError: Not such a file.
     """
     try:
         facts = msgspec.json.decode(text, type=kind)

@@ -1,4 +1,4 @@
-"""scikit-learn in, scikit-learn out: a fitted model whose predictions are made on ciphertexts."""
+"""A fitted scikit-learn model that predicts on encrypted rows, in scikit-learn's interface."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from securecomp.protocol.identity import Identity
 
 @dataclass(slots=True)
 class InferenceTraffic:
-    """What crossed between client and server so far.
+    """Counts of the messages between client and server so far.
 
     Attributes:
-        requests: How many.
-        rows: Of all of them.
-        sent: Bytes to the server.
-        received: Bytes from the server.
+        requests: Number of requests.
+        rows: Number of rows in them.
+        sent: Bytes sent to the server.
+        received: Bytes received from the server.
     """
 
     requests: int = 0
@@ -40,17 +40,17 @@ class InferenceTraffic:
 class EncryptedLogisticRegression:
     """A fitted logistic regression that predicts on encrypted rows.
 
-    Client and server both run here, and exchange the bytes that would cross a network; between
-    organisations each runs its own (`InferenceClient`, `InferenceServer`).
+    Client and server both run here, and exchange the bytes that would cross a network. Between
+    organisations each side runs its own part (`InferenceClient`, `InferenceServer`).
 
     Attributes:
         client_: The side with the rows.
         server_: The side with the model.
-        plan_: The circuit, and what it promises; print it.
-        traffic_: Counts of what crossed.
+        plan_: The circuit and its promises. Print it to read them.
+        traffic_: Counts of messages, rows and bytes.
         classes_: The labels.
-        n_features_in_: How many features.
-        feature_names_in_: Their names.
+        n_features_in_: Number of features.
+        feature_names_in_: Names of the features.
     """
 
     def __init__(
@@ -71,22 +71,23 @@ class EncryptedLogisticRegression:
         """Plan, and draw the keys.
 
         Args:
-            fitted: What `LogisticModel.from_sklearn` takes, or a `LogisticModel`.
-            bounds: Largest absolute values of the features, as `LogisticModel.from_sklearn` takes
-                them.
-            precision: What a logit is within, after rounding.
-            protect_model: Hide everything of the model but the logits, of as many rows as the
-                model has features.
-            shareable_rows: Rows whose results may be given to anybody (`InferenceClient`).
-            model: "encrypted" if the server may not know it either.
-            activation: "server" if the server computes probabilities too, by a polynomial.
-            degree: The polynomial's, odd.
-            domain: Largest absolute logit that it is made for; by default what the bounds allow.
+            fitted: An estimator for `LogisticModel.from_sklearn`, or a `LogisticModel`.
+            bounds: Largest absolute values of the features, as for `LogisticModel.from_sklearn`.
+            precision: Largest error of a logit after rounding.
+            protect_model: Hide everything of the model but the logits. The server then answers as
+                many rows as the model has features.
+            shareable_rows: Number of rows whose results may be given to anybody
+                (`InferenceClient`).
+            model: "encrypted" if the server must not know the model either.
+            activation: "server" if the server computes the probabilities, by a polynomial.
+            degree: Degree of that polynomial, odd.
+            domain: Largest absolute logit for which the polynomial is made. By default the largest
+                that the bounds allow.
             workers: Threads of client and server.
             entropy: Source of keys, masks and noise.
 
         Raises:
-            ParameterError: No logistic model, or a plan that no secure ring allows.
+            ParameterError: Not a logistic model, or a plan that no secure ring allows.
         """
         numbers = fitted
         if not isinstance(fitted, LogisticModel):
@@ -94,7 +95,7 @@ class EncryptedLogisticRegression:
         if model == "encrypted":
             if protect_model or shareable_rows or activation == "server":
                 raise ParameterError(
-                    "an encrypted model goes without protect_model, shareable_rows and "
+                    "with an encrypted model, leave out protect_model, shareable_rows and "
                     'activation="server"'
                 )
             identity = Identity.generate(entropy)
@@ -132,7 +133,7 @@ class EncryptedLogisticRegression:
         Raises:
             ParameterError, RangeError: Rows that the plan does not allow; nothing was encrypted.
             ParameterError: The server computes probabilities.
-            BudgetError: More rows than a protected model answers.
+            BudgetError: More rows than the plan of a protected model answers.
         """
         logits = np.concatenate([part.logits for part in self._predict(X)])
         return logits[:, 0] if self.plan_.link == "sigmoid" else logits

@@ -1,4 +1,4 @@
-"""The client: has the keys, encrypts rows, reads results. Nobody else does."""
+"""The client encrypts rows and reads results. It alone has the key."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -41,7 +41,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ClientCircuit(Protocol):
-    """The side with the key. Queries and answers have a `request` and `rows`."""
+    """The side of a circuit that has the key. Its messages have a `request` and `rows`."""
 
     QUERY: Any
     ANSWER: Any
@@ -49,7 +49,7 @@ class ClientCircuit(Protocol):
     secret: bytes
 
     def public(self) -> tuple[bytes, bytes]:
-        """Return what the server needs of the key: a seed, and the rest."""
+        """Return the public part of the key: a seed, and the rest."""
 
     def encrypt(self, array: npt.NDArray[np.float64], request: bytes) -> wire.Bytes:
         """Return the body of a request for rows that were checked, shape (n, d)."""
@@ -62,11 +62,11 @@ class ClientCircuit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """What the client reads: numbers within the plan's precision, rounded to it.
+    """Results of one request, within the plan's precision and rounded to it.
 
     Attributes:
-        values: Logits, or each logit's sigmoid where the server computes it, shape (n, K).
-        kind: Which of the two.
+        values: Logits, or their sigmoids if the server computes these, shape (n, K).
+        kind: Whether values are logits or sigmoids.
         classes: The labels, in the order of the probabilities.
         link: How logits become probabilities.
     """
@@ -104,7 +104,7 @@ class Predictions:
 
 
 class KeyFile(Secret, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A client's secrets, as they are kept."""
+    """A client's secrets, as its key file holds them."""
 
     format: str
     version: int
@@ -124,28 +124,28 @@ _FORMAT = "securecomp ckks client key"
 class InferenceClient(Role):
     """Encrypts rows for one server and reads its answers.
 
-    What the server learns: how many rows there are; nothing of their values under ring-LWE, as long
+    The server learns the number of rows. It learns nothing of their values under ring-LWE, as long
     as nothing that was decrypted reaches it.
 
     Results depend on the key in the digits below the precision (B. Li, D. Micciancio, On the
-    security of homomorphic encryption on approximate numbers, EUROCRYPT 2021), and on all of it if
-    the server does not keep to the protocol. `decrypt` rounds to the plan's precision, which is not
-    enough for everyone: from the rounded results of a million rows that it knows, somebody who also
-    sees the ciphertexts can work the key out. So
+    security of homomorphic encryption on approximate numbers, EUROCRYPT 2021). If the server does
+    not keep to the protocol, they depend on it altogether. `decrypt` rounds to the plan's
+    precision. That is not enough against everyone: somebody who sees the ciphertexts, and the
+    rounded results of a million known rows, can work out the key. So these rules hold:
 
-    - results may go to whoever sees no ciphertexts (a ward, a register);
-    - with `shareable_rows` those of so many rows may go to anybody, an honest server included:
-      noise that hides the digits' origin is added before rounding (B. Li, D. Micciancio,
-      M. Schultz, J. Sorrell, Securing approximate homomorphic encryption using differential
-      privacy, CRYPTO 2022, the statistical variant). It is 2^-40 away from perfect if the noise of
-      the server's answers is what its plan allows, which only the server can check. An answer
-      gives the same numbers whenever it is read; a row that is encrypted again counts again, and
-      nothing here counts them: whoever shares results does;
-    - a server that may cheat must learn neither results, nor labels, nor whether an answer was
-      refused: wrong answers make each of these a question about the key. After a refused answer
-      draw a new key.
+    - Results may go to people who see no ciphertexts (a ward, a register).
+    - With `shareable_rows`, the results of that many rows may go to anybody, an honest server
+      included. Noise that hides the origin of the digits is added before rounding (B. Li,
+      D. Micciancio, M. Schultz, J. Sorrell, Securing approximate homomorphic encryption using
+      differential privacy, CRYPTO 2022, the statistical variant). It is 2^-40 away from perfect if
+      the noise of the server's answers is within its plan, and only the server can check that. An
+      answer gives the same numbers whenever it is read. A row that is encrypted again counts
+      again. Whoever shares results must count them: nothing here does.
+    - A server that may cheat must learn neither results, nor labels, nor whether an answer was
+      refused. With a wrong answer each of these tells it something about the key. Draw a new key
+      after a refused answer.
 
-    That an answer is the server's is verified; that it is right is not.
+    The client verifies that an answer comes from the server, but not that it is right.
     """
 
     TRANSITIONS: ClassVar = {
@@ -164,14 +164,14 @@ class InferenceClient(Role):
         workers: int = 1,
         entropy: Entropy = entropy_.system,
     ) -> None:
-        """Take the keys; `create` draws them.
+        """Take existing keys. `create` draws new ones.
 
         Args:
-            offer: The server's, read over a way that is trusted.
-            name: The client's name, which the server knows it by.
+            offer: The server's, received over a trusted channel.
+            name: The name by which the server knows the client.
             identity: The client's long-term key.
-            secret: The ciphertexts' key, as `to_json` keeps it; by default one is drawn.
-            registration: As it was made from these keys; by default it is made.
+            secret: The key of the ciphertexts, as in a key file. By default a new one is drawn.
+            registration: The one made from these keys. By default a new one is made.
             workers: Threads.
             entropy: Source of masks and noise.
         """
@@ -190,12 +190,12 @@ class InferenceClient(Role):
             if self._registration.key != identity.public or self._registration.client != name:
                 raise KeyMismatchError(f"{name}: the registration is another client's")
             if self._registration.secret_id != self._secret_id():
-                raise KeyMismatchError(f"{name}: the registration is of another secret")
+                raise KeyMismatchError(f"{name}: the registration belongs to another secret")
         self._engagement = ClientSession(offer, self._registration)
         self._pending: dict[bytes, int] = {}
 
     def _secret_id(self) -> bytes:
-        # Of another derivation than the key itself: it identifies, and tells nothing.
+        # Derived apart from the key itself: it identifies the key and tells nothing about it.
         return prg.derive(self._circuit.secret, "ckks key id", self.offer.digest)[:16]
 
     def _make(self, secret: bytes | None, workers: int) -> ClientCircuit:
@@ -213,13 +213,13 @@ class InferenceClient(Role):
         workers: int = 1,
         entropy: Entropy = entropy_.system,
     ) -> "InferenceClient":
-        """Draw keys. A client that already has an identity rotates only the ciphertexts' key."""
+        """Draw keys. With an identity given, only the key of the ciphertexts is new."""
         identity = identity or Identity.generate(entropy)
         return cls(offer, name, identity, workers=workers, entropy=entropy)
 
     @property
     def registration(self) -> Registration:
-        """What the server needs once, before the first request."""
+        """The public document that the server needs once, before the first request."""
         return self._registration
 
     def encrypt(self, table: Any) -> wire.Buffer:
@@ -232,7 +232,7 @@ class InferenceClient(Role):
             The sealed request.
 
         Raises:
-            ParameterError, RangeError: What `inputs.rows` refuses. Nothing was encrypted.
+            ParameterError, RangeError: As `inputs.rows`. Nothing was encrypted.
         """
         self.state = self._next("encrypt")
         array = inputs.rows(table, self._plan)
@@ -248,17 +248,17 @@ class InferenceClient(Role):
     def decrypt(
         self, data: wire.Buffer, request: wire.Buffer | None = None, first: int = 1
     ) -> Predictions:
-        """Read an answer, once (again only if the request is given again).
+        """Read an answer, once. To read it again, give the request again.
 
         Args:
             data: The server's answer.
-            request: The request that it must belong to, if another process made it.
-            first: Number of its first row in the whole table, for errors.
+            request: The request that it must answer, if another process made it.
+            first: Number of its first row in the whole table, for error messages.
 
         Raises:
             DecodeError: Not a message.
-            AuthenticationError: Not the server's, or changed on the way.
-            RemoteProtocolError: Of another session or request, or malformed.
+            AuthenticationError: Not from the server, or changed on the way.
+            RemoteProtocolError: For another session or request, or malformed.
         """
         self.state = self._next("decrypt")
         circuit = self._circuit
@@ -267,18 +267,20 @@ class InferenceClient(Role):
             self._pending[query.request] = query.rows
         answer, payload = self._read(data, circuit.ANSWER, self.offer.server, self.name)
         if request is not None and answer.request != query.request:
-            raise RemoteProtocolError(self.offer.server, "answers another request than the given")
-        # Once, whatever comes of it: whether an answer is refused depends on the key.
+            raise RemoteProtocolError(
+                self.offer.server, "answers a request other than the given one"
+            )
+        # Spent even if it is refused: whether an answer is refused depends on the key.
         rows = self._pending.pop(answer.request, None)
         if rows is None:
             raise RemoteProtocolError(
                 self.offer.server,
-                "answers a request that this client did not make, or that was answered; give the "
-                "request if another process made it",
+                "answers a request that this client did not make, or that was answered before; "
+                "give the request if another process made it",
             )
         try:
             if answer.rows != rows:
-                raise DecodeError(f"answers {answer.rows} rows and {rows} were asked")
+                raise DecodeError(f"answers {answer.rows} rows, and {rows} were asked about")
             values = circuit.decrypt(answer, payload, rows, first)
         except DecodeError as error:
             raise RemoteProtocolError(self.offer.server, str(error)) from None
@@ -293,18 +295,18 @@ class InferenceClient(Role):
         )
         if header.kind != kind.KIND or header.sender != sender:
             raise RemoteProtocolError(
-                header.sender, f"sent message kind {header.kind}, which is not awaited here"
+                header.sender, f"sent message kind {header.kind}, which is not expected here"
             )
         return wire.decode_body(body, kind)
 
     def to_json(self) -> str:
-        """Return the secrets as JSON, to be kept where nobody else reads.
+        """Return the secrets as JSON. Keep it where nobody else can read it.
 
         Raises:
-            LocalProtocolError: It was aborted.
+            LocalProtocolError: The client was aborted.
         """
         if self.state is State.ABORTED:
-            raise LocalProtocolError(f"{self.name}: was aborted, and its keys were dropped")
+            raise LocalProtocolError(f"{self.name}: was aborted, and has dropped its keys")
         facts = KeyFile(
             _FORMAT,
             KEY_FILE_VERSION,
@@ -321,8 +323,8 @@ class InferenceClient(Role):
         """Read what `to_json` wrote.
 
         Raises:
-            DecodeError: It is not a client's key.
-            KeyMismatchError: Its parts are of different keys.
+            DecodeError: Not a client's key file.
+            KeyMismatchError: Its parts belong to different keys.
             AuthenticationError: Its registration was changed.
         """
         facts, identity = read_key_file(text, KeyFile, _FORMAT, "client")

@@ -1,4 +1,4 @@
-"""Requests and answers as files: several messages in one, and predictions as a table."""
+"""Files of encrypted inference: several messages in one file, and predictions as CSV."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ _LENGTH = struct.Struct(">Q")
 
 
 def join(messages: Sequence[wire.Buffer]) -> bytes:
-    """Return messages as one file's bytes."""
+    """Return the bytes of a file that holds several messages."""
     parts = [_HEAD.pack(_MAGIC, _VERSION, len(messages))]
     for message in messages:
         parts += [_LENGTH.pack(len(message)), bytes(message)]
@@ -24,13 +24,13 @@ def join(messages: Sequence[wire.Buffer]) -> bytes:
 
 
 def split(data: bytes, where: str) -> list[memoryview]:
-    """Return a file's messages; they are not verified yet.
+    """Return the messages of a file. They are not verified yet.
 
     Raises:
         DecodeError: Not such a file, or truncated.
     """
     if len(data) < _HEAD.size or _HEAD.unpack_from(data)[0] != _MAGIC:
-        raise DecodeError(f"{where}: is no request or answer of encrypted inference")
+        raise DecodeError(f"{where}: is not a request or answer of encrypted inference")
     _, version, count = _HEAD.unpack_from(data)
     if version != _VERSION:
         raise DecodeError(f"{where}: version {version}; this software reads version {_VERSION}")
@@ -46,7 +46,7 @@ def split(data: bytes, where: str) -> list[memoryview]:
         messages.append(view[position : position + length])
         position += length
     if len(messages) != count or not messages:
-        raise DecodeError(f"{where}: has {len(messages)} messages and says {count}")
+        raise DecodeError(f"{where}: has {len(messages)} messages and should have {count}")
     return messages
 
 
@@ -56,14 +56,14 @@ def format_csv(
     parts: Sequence[Predictions],
     decimals: int,
 ) -> str:
-    """Return predictions as CSV: given columns first, then the label and the probabilities.
+    """Return predictions as CSV: the given columns first, then label and probabilities.
 
     Args:
-        header: Names of columns that go before. Like labels that are text, a name that a
-            spreadsheet could take for a formula gets an apostrophe before it.
-        rows: Their cells, row after row; as many rows as predictions.
+        header: Names of the given columns. A name or text label that a spreadsheet could take for
+            a formula gets an apostrophe in front.
+        rows: Cells of these columns, one row for each prediction.
         parts: The predictions, in order.
-        decimals: Of the probabilities.
+        decimals: Number of decimals of the probabilities.
     """
     out = io.StringIO(newline="")
     writer = csv.writer(out)
@@ -80,10 +80,10 @@ def format_csv(
 
 
 def _inert(cell: object) -> object:
-    """Return text with an apostrophe before it if a spreadsheet could take it for a formula.
+    """Put an apostrophe before text that a spreadsheet could take for a formula.
 
-    Labels and features are named by the server, which is not to run anything at the client's. The
-    cells of the client's own table stay as they are, and so do numbers.
+    The server names labels and features, and must not make the client run anything. Cells of the
+    client's own table stay as they are, and so do numbers.
     """
     if isinstance(cell, str) and cell and (cell[0] in "=+-@" or not cell[0].isprintable()):
         return f"'{cell}"

@@ -12,8 +12,8 @@ class Query(Message, frozen=True):
 
     Attributes:
         request: 16 random bytes that the answer repeats.
-        rows: How many.
-        seed: What the masks c_1 are expanded from.
+        rows: Number of rows.
+        seed: Expands to the masks c_1.
         residues: c_0 of every polynomial, as values: by prime, then by polynomial (`layout`).
     """
 
@@ -28,8 +28,8 @@ class EncryptedLogits(Message, frozen=True):
     """Encrypted logits, from the server.
 
     Attributes:
-        request: Of which query.
-        rows: How many.
+        request: Id of the answered query.
+        rows: Number of rows.
         residues: By prime: c_0 of each logit, K rows of coefficients; then, for every group of
             rows and logit, c_1 (and c_2 under an encrypted model) as values.
     """
@@ -57,8 +57,8 @@ class Columns(Message, frozen=True):
 
     Attributes:
         request: 16 random bytes that the answer repeats.
-        rows: How many.
-        batches: For every N/2 rows one ciphertext a feature, in SEAL's form.
+        rows: Number of rows.
+        batches: For every N/2 rows one ciphertext for each feature, in SEAL's form.
     """
 
     KIND: ClassVar[int] = 51
@@ -71,9 +71,9 @@ class EncryptedScores(Message, frozen=True):
     """Encrypted probabilities, from the server.
 
     Attributes:
-        request: Of which query.
-        rows: How many.
-        batches: For every batch and model the probabilities and the logits over their bound.
+        request: Id of the answered query.
+        rows: Number of rows.
+        batches: For every batch and model the probabilities, and the logits over their bound.
     """
 
     KIND: ClassVar[int] = 52

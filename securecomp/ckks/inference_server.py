@@ -1,4 +1,4 @@
-"""The server: has the model, computes on rows that it cannot read."""
+"""The server has the model and computes on rows that it cannot read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,34 +42,34 @@ _FORMAT = "securecomp ckks server key"
 
 
 class Account(Protocol):
-    """What answers one client."""
+    """Answers one client's requests."""
 
     @property
     def ready(self) -> bool:
-        """Whether there is a model."""
+        """Whether a model is loaded."""
 
     def answer(self, query: Any, payload: memoryview) -> wire.Bytes:
         """Return the body of an answer."""
 
 
 class ServerCircuit(Protocol):
-    """The side with the model."""
+    """The side of a circuit that has the model."""
 
     QUERY: Any
     ANSWER: Any
 
     def admit(self, registration: Registration) -> Account:
-        """Return what answers a client."""
+        """Return the account of a registered client."""
 
 
 class _ServerFile(Secret, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A server's secrets, as they are kept.
+    """A server's secrets, as its file holds them.
 
     Attributes:
         format: Marks the file.
         version: Of the file.
         identity: The server's key.
-        offer: What was published.
+        offer: As it was published.
         model: The model's digest; empty if the server does not know the model.
         salt: Opens the offer's commitment to the model; empty with it.
     """
@@ -87,7 +87,7 @@ class _ServerFile(Secret, msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 @dataclass(frozen=True, slots=True)
 class _Client:
-    """A registered client, and what answers it."""
+    """A registered client, with its account."""
 
     engagement: ClientSession
     account: Account
@@ -96,17 +96,20 @@ class _Client:
 class InferenceServer(Role):
     """Answers registered clients' requests. Holds no key that opens them.
 
-    What it learns: who asks when, for how many rows; nothing of the rows, under ring-LWE, whatever
-    it does, as long as no results reach it (`InferenceClient`).
+    The server learns who asks, when, and for how many rows. Under ring-LWE it learns nothing of
+    the rows, whatever it does, as long as no results reach it (`InferenceClient`).
 
-    What clients learn of the model: by default everything. An answer's ciphertext carries the
-    weights besides the logits, and d + 1 logits of independent rows determine d weights and an
-    intercept. With `protect_model` a client that keeps to the protocol learns its exact logits on
-    the circuit's grid and nothing else (2^-40 away, ring-LWE), for at most d rows. One that does
-    not, by encrypting other numbers than the plan allows, reads what a logit's digits above the
-    noise hold: up to log2(modulus / 2^flood_bits) bits a row and logit, which can tell more weights
-    than one. A client is who the operator registers: each name has rows of its own, and they are
-    counted across restarts only in a `FileRequestLog`.
+    By default clients can learn the whole model. The ciphertext of an answer carries the weights
+    besides the logits, and d + 1 logits of independent rows determine d weights and an intercept.
+    With `protect_model`, a client that keeps to the protocol learns its exact logits on the
+    circuit's grid and nothing else (2^-40 away, ring-LWE), for at most d rows. A client that
+    encrypts other numbers than the plan allows reads the digits of a logit above the noise: up to
+    log2(modulus / 2^flood_bits) bits for each row and logit, which can tell more than one weight.
+
+    The operator decides who is a client: each registered name has its own number of rows. Only a
+    `FileRequestLog` counts them across restarts.
+
+    The server answers with one model, to which its offer commits (`enrolment.commit`).
     """
 
     TRANSITIONS: ClassVar = {
@@ -127,16 +130,16 @@ class InferenceServer(Role):
         workers: int = 1,
         entropy: Entropy = entropy_.system,
     ) -> None:
-        """Take an offer and the model that it was made for; `create` makes an offer.
+        """Take an offer and the model that it was made for. `create` makes an offer.
 
         Args:
             offer: The server's own.
-            identity: The key that it names.
+            identity: The key named in the offer.
             model: None if it comes encrypted from its owner.
             salt: Opens the offer's commitment to the model; empty without a model.
-            ledger: Where answered requests are kept; a file's outlives the process.
+            ledger: Records answered requests. A file outlives the process.
             workers: Threads.
-            entropy: Source of what hides the model.
+            entropy: Source of the randomness that hides the model.
 
         Raises:
             KeyMismatchError: The offer is another server's, or commits to another model.
@@ -144,7 +147,7 @@ class InferenceServer(Role):
         """
         super().__init__(offer.server, State.READY)
         if identity.public != offer.key:
-            raise KeyMismatchError(f"this identity is not {offer.server!r} of the offer")
+            raise KeyMismatchError(f"this identity is not that of {offer.server!r} in the offer")
         self.offer = offer
         self._plan = offer.plan
         self._identity = identity
@@ -152,7 +155,9 @@ class InferenceServer(Role):
         self._entropy = entropy
         self._clients: dict[bytes, _Client] = {}
         if (model is None) != (self._plan.model == "encrypted"):
-            raise ParameterError("a plain plan needs the model, an encrypted one comes without")
+            raise ParameterError(
+                "a plan for a plain model needs the model; one for an encrypted model takes none"
+            )
         if model is not None:
             offer.check_model(model, salt)
         self._model_digest, self._salt = b"" if model is None else model.digest, salt
@@ -180,7 +185,7 @@ class InferenceServer(Role):
         workers: int = 1,
         entropy: Entropy = entropy_.system,
     ) -> "InferenceServer":
-        """Plan, and draw an identity if there is none. Arguments as `planner.plan` takes them."""
+        """Plan, and draw an identity if none is given. Arguments are as for `planner.plan`."""
         plan = planner.plan(
             model,
             precision=precision,
@@ -205,13 +210,13 @@ class InferenceServer(Role):
         return self._salt
 
     def register(self, registration: bytes) -> str:
-        """Take a client, or a client's new key; return its name.
+        """Register a client, or a client's new key, and return the client's name.
 
-        A client is who the operator says it is: compare the fingerprints.
+        Compare the fingerprints first: nothing else tells who the client is.
 
         Raises:
-            DecodeError, AuthenticationError, KeyMismatchError: No registration for this offer.
-            ParameterError: Another client has this name.
+            DecodeError, AuthenticationError, KeyMismatchError: Not a registration for this offer.
+            ParameterError: Another client has this name or key.
         """
         self.state = self._next("register")
         found = Registration.decode(registration, self.offer)
@@ -219,8 +224,8 @@ class InferenceServer(Role):
             known = other.engagement.registration
             if (known.client == found.client) != (known.key == found.key):
                 raise ParameterError(
-                    f"{found.client}: this name or key is registered with another; a client "
-                    "that rotates its ciphertexts' key keeps both"
+                    f"{found.client}: this name is registered with another key, or this key with "
+                    "another name; a client that draws a new key for its ciphertexts keeps both"
                 )
         engagement = ClientSession(self.offer, found)
         if engagement.id not in self._clients:
@@ -228,10 +233,10 @@ class InferenceServer(Role):
         return found.client
 
     def fingerprint(self, client: str) -> str:
-        """Return what to compare by phone of the latest registration of a client.
+        """Return the fingerprint of a client's latest registration, to compare by phone.
 
         Raises:
-            ParameterError: There is none of this name.
+            ParameterError: No client of this name is registered.
         """
         for known in reversed(self._clients.values()):
             if known.engagement.registration.client == client:
@@ -239,11 +244,11 @@ class InferenceServer(Role):
         raise ParameterError(f"no client {client!r} is registered")
 
     def load_model(self, data: wire.Buffer) -> str:
-        """Take the model that its owner encrypted for one client; return the client's name.
+        """Load the model that its owner encrypted for one client; return the client's name.
 
         Raises:
             LocalProtocolError: The plan is for a model that the server knows.
-            DecodeError, AuthenticationError, RemoteProtocolError: Not the owner's message, or
+            DecodeError, AuthenticationError, RemoteProtocolError: Not from the owner, or
                 malformed.
         """
         self.state = self._next("load_model")
@@ -260,10 +265,10 @@ class InferenceServer(Role):
     def check(self, requests: Sequence[wire.Buffer]) -> None:
         """Refuse requests that `predict` would refuse one after another, and spend nothing.
 
-        What a client encrypted is not looked at: a request with ciphertexts that are none is still
-        refused by `predict`, after those before it were answered.
+        Ciphertexts are not checked here. `predict` still refuses a request with malformed ones,
+        after it has answered those before.
 
-        Raises as `predict`.
+        Raises the errors of `predict`.
         """
         self.state = self._next("check")
         rows: dict[str, int] = {}
@@ -272,18 +277,18 @@ class InferenceServer(Role):
             client, query, _ = self._admit(data)
             name = client.engagement.registration.client
             if (name, query.request) in seen:
-                raise RemoteProtocolError(name, "asks the same request twice; leave one out")
+                raise RemoteProtocolError(name, "sends the same request twice; leave one out")
             seen.add((name, query.request))
             rows[name] = rows.get(name, 0) + query.rows
             self._ledger.check(name, query.request, rows[name], self._plan.max_rows)
 
     def predict(self, data: wire.Buffer) -> wire.Buffer:
-        """Answer one request. One that is refused leaves the server as it was.
+        """Answer one request. A refused request leaves the server as it was.
 
         Raises:
-            DecodeError: Not a message, or larger than any.
-            AuthenticationError: Not the client's that it names, or changed on the way.
-            RemoteProtocolError: Of no registered client, answered before, or malformed.
+            DecodeError: Not a message, or larger than any message may be.
+            AuthenticationError: Not from the client that it names, or changed on the way.
+            RemoteProtocolError: From nobody registered, answered before, or malformed.
             BudgetError: The client would get more rows than the plan allows.
         """
         self.state = self._next("predict")
@@ -298,18 +303,20 @@ class InferenceServer(Role):
             raise RemoteProtocolError(name, str(error)) from None
         kind = self._circuit.ANSWER.KIND
         header = engagement.header(kind, self.name, name, engagement.agreement)
-        # What was refused costs nothing; what leaves was counted before.
+        # A refused request costs nothing. An answer is counted before it leaves.
         self._ledger.spend(*account)
         return identity_.seal(self._identity, engagement, header, body, self._entropy)
 
     def _admit(self, data: wire.Buffer) -> tuple[_Client, Any, memoryview]:
-        """Return a registered client's request, of a size that the plan allows."""
+        """Open a registered client's request and check its size against the plan."""
         client, query, payload = self._open(data, self._circuit.QUERY)
         name = client.engagement.registration.client
         if not client.account.ready:
             raise LocalProtocolError(f"{name}: no model is loaded for this client's key")
         if len(query.request) != REQUEST_BYTES:
-            raise RemoteProtocolError(name, f"a request's id has {REQUEST_BYTES} bytes")
+            raise RemoteProtocolError(
+                name, f"a request's id has {REQUEST_BYTES} bytes, not {len(query.request)}"
+            )
         most = self._plan.rows_per_request
         if not 1 <= query.rows <= most:
             raise RemoteProtocolError(name, f"a request has 1 to {most:,} rows, not {query.rows}")
@@ -322,7 +329,9 @@ class InferenceServer(Role):
         client = self._clients.get(header.session)
         if client is None:
             raise RemoteProtocolError(
-                header.sender, "is not registered with this key; register it", authenticated=False
+                header.sender,
+                "is not registered with this key; register its .pub file first",
+                authenticated=False,
             )
         engagement = client.engagement
         header, body = identity_.open_sealed(
@@ -331,7 +340,7 @@ class InferenceServer(Role):
         expected = sender or engagement.registration.client
         if header.kind != kind.KIND or header.sender != expected:
             raise RemoteProtocolError(
-                header.sender, f"sent message kind {header.kind}, which is not its to send here"
+                header.sender, f"sent message kind {header.kind}, which it may not send here"
             )
         try:
             return client, *wire.decode_body(body, kind)
@@ -339,12 +348,12 @@ class InferenceServer(Role):
             raise RemoteProtocolError(header.sender, str(error)) from None
 
     def to_json(self) -> str:
-        """Return the server's key and offer as JSON, to be kept where nobody else reads.
+        """Return the server's secrets as JSON. Keep it where nobody else can read it.
 
-        The model is not in it.
+        It holds the model's digest, and not the model.
 
         Raises:
-            LocalProtocolError: It was aborted.
+            LocalProtocolError: The server was aborted.
         """
         if self.state is State.ABORTED:
             raise LocalProtocolError(f"{self.name}: was aborted, and its keys were dropped")
@@ -370,7 +379,7 @@ class InferenceServer(Role):
         """Read what `to_json` wrote.
 
         Raises:
-            DecodeError: It is not a server's key.
+            DecodeError: Not a server's file.
             KeyMismatchError: It was made for another model, or its parts are of different offers.
             ParameterError: A model is given and none is needed, or the other way round.
         """

@@ -1,4 +1,4 @@
-"""Rows of a table to integers for encryption: everything is checked, nothing clipped."""
+"""Turns the rows of a table into integers for encryption. Checks everything, clips nothing."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ def rows(table: Any, plan: InferencePlan, first: int = 1, one_request: bool = Tr
     Args:
         table: A pandas, polars or pyarrow table that has the plan's features among its columns,
             or an array of shape (n, d) in their order.
-        plan: Says which features, and what bounds their values.
-        first: Number of the first row, for errors; they count from 1.
-        one_request: Refuse more rows than a request has.
+        plan: Names the features and bounds their values.
+        first: Number of the first row, for error messages. Rows count from 1.
+        one_request: Refuse more rows than fit one request.
 
     Raises:
         ParameterError: A missing feature, text, an empty cell, another shape, no or too many rows.
-        RangeError: A value that is not finite or beyond its bound. Row and column are named.
+        RangeError: A value that is not finite, or beyond its bound; row and column are named.
     """
     array = feature_columns(table, plan.features, first)
     if array.ndim != 2 or array.shape[1] != len(plan.features):
@@ -38,41 +38,43 @@ def rows(table: Any, plan: InferencePlan, first: int = 1, one_request: bool = Tr
     check_count(len(array), plan)
     if one_request and len(array) > plan.rows_per_request:
         raise ParameterError(
-            f"{len(array):,} rows; a request has 1 to {plan.rows_per_request:,}, so split what "
-            "has more"
+            f"{len(array):,} rows, and a request has 1 to {plan.rows_per_request:,}; "
+            "split the table"
         )
     bounds = np.array(plan.bounds)
-    # Also false for NaN.
+    # NaN is not within any bound.
     good = np.abs(array) <= bounds
     if not good.all():
         row, column = np.argwhere(~good)[0]
         name, value, row = plan.features[column], array[row, column], row + first
         if np.isnan(value):
-            raise RangeError(f"feature {name!r}, row {row}: is missing; fill it in or drop the row")
+            raise RangeError(
+                f"feature {name!r}, row {row}: is missing; fill it in, or drop the row"
+            )
         raise RangeError(
             f"feature {name!r}, row {row}: is beyond {bounds[column]:g}, the largest value that "
-            "the plan allows; correct it, or ask for a plan with larger bounds"
+            "the plan allows; correct it, or ask the server for a plan with larger bounds"
         )
     return array
 
 
 def check_count(count: int, plan: InferencePlan) -> None:
-    """Refuse more rows than one client is answered, before some of them are.
+    """Refuse a table with more rows than the plan answers, before any of them is sent.
 
     Raises:
-        ParameterError: There are.
+        ParameterError: The table has too many rows.
     """
     if plan.max_rows and count > plan.max_rows:
         raise ParameterError(
-            f"{count:,} rows, and the plan answers {plan.max_rows:,} for one client in all; leave "
-            "out the rest, or ask for a plan with a larger max_rows"
+            f"{count:,} rows, and the plan answers {plan.max_rows:,} in total for one client; "
+            "leave out the rest, or ask the server for a plan with a larger max_rows"
         )
 
 
 def integers(array: Floats, plan: InferencePlan) -> npt.NDArray[np.int64]:
-    """Return X = round(x / bound 2^input_bits), shape (n, inputs): exact but for the rounding.
+    """Return X = round(x / bound 2^input_bits), shape (n, inputs): exact up to the rounding.
 
-    An encrypted model has one more column, the constant that its intercept is multiplied by.
+    For an encrypted model there is one more column: the constant that multiplies the intercept.
     """
     scale = 2.0**plan.linear.input_bits / np.array(plan.bounds)
     out = np.empty((len(array), plan.inputs), np.int64)

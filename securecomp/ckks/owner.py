@@ -1,4 +1,4 @@
-"""A model's owner, if the server may not know the model either: encrypts it for each client."""
+"""The owner of a model that the server must not see: it encrypts the model for each client."""
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from securecomp.protocol.identity import Identity
 class ModelOwner(Secret):
     """Encrypts its model under a client's public key, for a server that computes with neither.
 
-    The server learns the plan and nothing of rows or weights (ring-LWE), as long as it does not
-    collude with the client; the two together open everything. The client learns the whole model,
-    if it looks: an answer's third part is the product of its own c_1 with the model's. This is for
-    a client that may know the model, or owns it, and a server that may not.
+    The server learns the plan, and nothing of rows or weights (ring-LWE), as long as it does not
+    collude with the client. The two together open everything. The client can learn the whole
+    model: the third part of an answer is the product of its own c_1 with the model's. Use this
+    where the client may know the model, or owns it, and the server may not.
     """
 
     def __init__(
@@ -37,15 +37,15 @@ class ModelOwner(Secret):
         precision: float = 1e-4,
         entropy: Entropy = entropy_.system,
     ) -> None:
-        """Plan and make the offer, which the server is given too.
+        """Plan, and make the offer. Give the offer to the server too.
 
         Args:
             model: The model.
             name: The owner's name.
             server: The server's name.
             server_key: The server's public key.
-            identity: The owner's key; by default one is drawn.
-            precision: As `planner.plan` takes it.
+            identity: The owner's key. By default a new one is drawn.
+            precision: As for `planner.plan`.
             entropy: Source of keys and noise.
         """
         self._identity = identity or Identity.generate(entropy)
@@ -68,7 +68,7 @@ class ModelOwner(Secret):
         """Return the model under a client's key, sealed for the server.
 
         Raises:
-            DecodeError, AuthenticationError, KeyMismatchError: No registration for this offer.
+            DecodeError, AuthenticationError, KeyMismatchError: Not a registration for this offer.
         """
         found = Registration.decode(registration, self.offer)
         plan = self.offer.plan

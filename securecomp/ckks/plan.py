@@ -1,7 +1,7 @@
-"""What client and server agree on: a public description of the model, and the circuit.
+"""The public plan of encrypted inference: a description of the model, and the circuit.
 
-A plan says nothing of the weights but their magnitude: the number of features and classes, what
-the features' values are bounded by, a power of two that bounds every logit.
+A plan tells the number of features and classes, bounds on the features' values, and a power of two
+that bounds every logit. Beyond that magnitude it tells nothing of the weights.
 """
 
 import hashlib
@@ -20,31 +20,32 @@ from securecomp.models import Label, Link, check_classes
 from securecomp.protocol import wire
 
 MAX_ROWS = 1 << 17
-"""Rows of one request; more go into several."""
+"""Most rows of one request; a longer table takes several."""
 MAX_FEATURES = 1 << 16
 _MAX_BATCHES = 16
 _MAX_BYTES = 1 << 27
 _SHOWN = 0.05 * math.log2(3)  # a twentieth of a ternary coefficient
-_TINY = 1e-6  # what two ways to compute one error may differ by, relatively
-_SLACK = 1 << 12  # what a message has beside its vector
+_TINY = 1e-6  # relative difference between two ways to compute one error
+_SLACK = 1 << 12  # bytes of a message beside its vector
 
 
 class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What client and server agree on. Public.
+    """The terms that client and server agree on. Public.
 
     Attributes:
         features: The features' names, in order.
         bounds: Largest absolute value of each, a power of 2.
         classes: The labels, in the order of the probabilities.
         link: How logits become probabilities.
-        precision: What a decrypted logit (or probability) is within, after rounding.
-        error: What it is within before.
-        logit_bound: No logit of values within the bounds is beyond it.
-        circuit: What the server computes, in which ring.
+        precision: Largest error of a decrypted logit (or probability) after rounding.
+        error: Largest error before rounding.
+        logit_bound: Largest absolute logit of values within the bounds.
+        circuit: The server's computation, and its ring.
         model: Whether the server knows the model or has it encrypted.
         protect_model: Whether replies hide everything of the model but the logits.
-        max_rows: Rows that one client may ask for in all; 0 for no limit.
-        shareable_rows: Rows whose results may be given to anybody, an honest server included.
+        max_rows: Total number of rows that one client may ask for; 0 for no limit.
+        shareable_rows: Number of rows whose results may be given to anybody, even to an honest
+            server.
     """
 
     features: tuple[str, ...]
@@ -63,7 +64,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         d = len(self.features)
         if not 1 <= d <= MAX_FEATURES or len(set(self.features)) != d or len(self.bounds) != d:
-            raise ParameterError("a plan has one bound for each feature, and each name once")
+            raise ParameterError("a plan has one bound for each feature, and no name twice")
         for bound in (*self.bounds, self.logit_bound):
             if not (2.0**-120 <= bound <= 2.0**220 and math.frexp(bound)[0] == 0.5):
                 raise ParameterError("a plan's bounds are powers of 2")
@@ -71,9 +72,9 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not (0 < self.error < self.precision < 1):
             raise ParameterError("a plan's precision lies between its error and 1")
         if (self.link == "sigmoid") != (len(self.classes) == 2) or len(self.classes) < 2:
-            raise ParameterError("the plan's classes do not go with its link")
+            raise ParameterError("the plan's classes do not match its link")
         if self.max_rows < 0 or self.shareable_rows < 0:
-            raise ParameterError("a number of rows is not negative")
+            raise ParameterError("a number of rows cannot be negative")
         if not isinstance(self.circuit, LinearParameters) and (
             self.model == "encrypted"
             or self.protect_model
@@ -81,8 +82,8 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             or self.link == "softmax"
         ):
             raise ParameterError(
-                "the server computes probabilities for models that it knows and does not protect, "
-                "of two classes or one against the rest, and for the client only"
+                "a server computes probabilities only with a plain, unprotected model of two "
+                "classes or one against the rest, and for the client alone"
             )
         if isinstance(self.circuit, LinearParameters):
             self._check_hiding(self.circuit)
@@ -97,18 +98,24 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_hiding(self, c: LinearParameters) -> None:
         if self.protect_model and not (c.flood_bits and 1 <= self.max_rows <= len(self.features)):
-            raise ParameterError("a protected model's plan floods noise and limits rows")
+            raise ParameterError(
+                "the plan of a protected model must have flood noise and a limit of rows"
+            )
         if self.model == "encrypted" and (self.protect_model or self.shareable_rows):
-            raise ParameterError("an encrypted model's results are for the client, and show it")
+            raise ParameterError(
+                "the results of an encrypted model show it, and are for the client alone"
+            )
         if bool(self.shareable_rows) != bool(c.release_bits):
-            raise ParameterError("a plan has noise for results exactly if they may be shared")
+            raise ParameterError(
+                "a plan has noise for results if they may be shared, and only then"
+            )
         largest = int((self.logit_bound + 1) * (1 << c.scale_bits)) + c.hiding
         if math.prod(c.primes) <= 2 * largest:
             raise ParameterError("the plan's modulus does not hold its largest logit")
-        # What every model of so many features leaves, whatever its weights.
+        # The least error with this number of features, whatever the weights.
         least = self.inputs / 2 / 2.0**c.weight_bits + c.hiding / 2.0**c.scale_bits
         if self.error * (1 + _TINY) < least:
-            raise ParameterError("the plan's error is less than its digits and noise leave")
+            raise ParameterError("the plan's error is less than its digits and noise allow")
         # Rounding takes the other half.
         if self.error > self.precision / 2 * (1 + _TINY):
             raise ParameterError("the plan's error is more than half of its precision")
@@ -117,11 +124,11 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             (c.release_bits, self.shareable_rows, 1),
         ):
             if noise * rows * self.outputs << security.HIDING_BITS > 2 << bits:
-                raise ParameterError("the plan's noise hides less than it says")
+                raise ParameterError("the plan's noise hides less than the plan says")
 
     @property
     def outputs(self) -> int:
-        """Logits a row."""
+        """Logits of one row."""
         return 1 if self.link == "sigmoid" else len(self.classes)
 
     @property
@@ -148,7 +155,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def public_bytes(self) -> range:
-        """How long the public part of a client's key may be."""
+        """Possible lengths of the public part of a client's key, in bytes."""
         c = self.circuit
         if isinstance(c, Sigmoid):
             levels = len(c.moduli) + 1
@@ -160,7 +167,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def inputs(self) -> int:
-        """Numbers that are encrypted a row: an encrypted model's intercept goes with a constant."""
+        """Encrypted numbers of one row: the features, and a constant for an encrypted intercept."""
         return len(self.features) + (self.model == "encrypted")
 
     @property
@@ -170,14 +177,15 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def decimals(self) -> int:
-        """Decimals that results are rounded to, so that rounding keeps within the precision."""
+        """Decimals to which results are rounded: as few as the precision allows."""
         return math.ceil(-math.log10(2 * (self.precision - self.error)) - 1e-9)
 
     def sections(self, rows: int) -> list[RowRun]:
-        """Return how rows are laid out.
+        """Return the layout of a request's rows.
 
-        A protected model's rows are few, and go by rows, in groups so small that a false public
-        key shows less than a twentieth of the randomness that hides the model (`linear.hide`).
+        A protected model answers few rows. They are laid out by rows, in groups so small that a
+        false public key shows less than a twentieth of the randomness that hides the model
+        (`linear.hide`).
         """
         c = self.linear
         if not self.protect_model:
@@ -198,7 +206,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def weight_residues(self) -> int:
-        """Residues of an encrypted model: both layouts, two parts each; 0 for a plain one."""
+        """Residues of an encrypted model: two layouts of two parts each; 0 for a plain model."""
         if self.model == "plain":
             return 0
         c = self.linear
@@ -207,10 +215,10 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def rows_per_request(self) -> int:
-        """Rows of one request; more go into several."""
+        """Most rows of one request; a longer table takes several."""
         if isinstance(self.circuit, LinearParameters):
             c = self.circuit
-            # A request by rows takes a whole polynomial for each row of more than N features.
+            # By rows, a row of more than N features takes whole polynomials of its own.
             width = self.inputs + (c.degree if self.inputs > c.degree else 0) + 3 * self.outputs
             room = wire.MAX_ELEMENTS // (len(c.primes) * width)
             return max(1, min(MAX_ROWS, self.max_rows or MAX_ROWS, room))
@@ -219,17 +227,17 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def largest_body(self) -> int:
-        """Bytes that no message's body passes."""
+        """Largest size of a message's body, in bytes."""
         if isinstance(self.circuit, LinearParameters):
             residues = max(*self._most_residues(), self.weight_residues)
             return wire.packed_size(residues, self.circuit.bits) + _SLACK
-        # Compression may fail to compress: whole words instead of bits.
+        # Compression may gain nothing: count whole words instead of bits.
         return 4 * int(sum(self.bytes_per_row(self.rows_per_request)) * self.rows_per_request) + (
             _SLACK
         )
 
     def _most_residues(self) -> tuple[int, int]:
-        """Return the most that `sizes` returns for any number of rows up to the most."""
+        """Return the largest `sizes` of all requests that the plan allows."""
         c, most = self.linear, self.rows_per_request
         if self.protect_model:
             return self.sizes(most)
@@ -242,7 +250,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return len(c.primes) * up * c.degree, len(c.primes) * self.outputs * down
 
     def bytes_per_row(self, rows: int) -> tuple[float, float]:
-        """Return the bytes of a request and of a reply, by row; the envelopes come on top."""
+        """Return the bytes of a request and of a reply for each row, without the envelopes."""
         if isinstance(self.circuit, LinearParameters):
             up, down = self.sizes(rows)
             return up * self.circuit.bits / 8 / rows, down * self.circuit.bits / 8 / rows
@@ -252,11 +260,11 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> bytes:
-        """SHA-256 of everything above."""
+        """SHA-256 of the whole plan."""
         return hashlib.sha256(msgspec.json.encode(self)).digest()
 
     def describe(self) -> list[tuple[str, str]]:
-        """Return what a person would want to know, as (what, value) pairs."""
+        """Return the facts that a person wants to know, as pairs of name and value."""
         c = self.circuit
         if isinstance(c, LinearParameters):
             degree, primes, full = c.degree, c.primes, c.degree

@@ -1,4 +1,4 @@
-"""Chooses the circuit and its ring from the model and the precision, with a proven error bound.
+"""Choice of circuit and ring for a model and a precision, with a proven error bound.
 
 With v_j = w_j bound_j, a = input bits, k = lift bits, b = weight bits and S = 2^(a+k+b), a
 decrypted logit is off by at most
@@ -7,16 +7,15 @@ decrypted logit is off by at most
 - d / 2 / 2^b for the weights' rounding (a value over its bound is at most 1),
 - min(21 |W|_1, 30.8 |W|_2) / S for the noise of the ciphertexts,
 - 1/2 / S for the intercept's rounding,
+- 2^-51 of the largest logit for the final rounding to float64.
 
-- 2^-51 of the largest logit for what float64 rounds in the end,
+An encrypted model adds the product of its noise (21 (2N + 1), with public-key encryption) and every
+coefficient of a value's polynomial. A protected model, and results that may be shared, add the
+noise that hides the rest of them.
 
-and, if the model is encrypted, by the product of its noise (21 (2N + 1), with public-key
-encryption) with every coefficient of a value's polynomial; if it is protected or results may be
-shared, by the noise that hides the rest of them.
-
-All are worst cases, but for |W|_2: the noise e_j = sum of 21 differences of random bits has
+All of these are worst cases except |W|_2: the noise e_j = sum of 21 differences of random bits has
 P(|sum W_j e_j| > t) <= 2 exp(-t^2 / (21 |W|_2^2)) (Hoeffding), which is below 2^-64 at 30.8 |W|_2.
-No logit can leave the modulus: the room that is kept for errors is for |e| <= 21 in every place.
+No logit can leave the modulus, which has room for |e| = 21 in every place.
 """
 
 import contextlib
@@ -57,8 +56,8 @@ class Scaled:
 
     Attributes:
         weights: v_j = w_j bound_j, shape (K, d).
-        intercepts: One a logit.
-        logit: The largest absolute logit of values within the bounds.
+        intercepts: One for each logit.
+        logit: Largest absolute logit of values within the bounds.
     """
 
     def __init__(self, model: LogisticModel, bounds: tuple[float, ...]) -> None:
@@ -75,7 +74,7 @@ class Scaled:
     ) -> tuple[list[list[int]], list[int]]:
         """Return weights and intercepts as integers at the circuit's scales.
 
-        An encrypted model's intercept is the weight of a constant instead.
+        The intercept of an encrypted model is the weight of a constant instead.
         """
         scale = 1 << circuit.weight_bits
         weights = [[round(v * scale) for v in row] for row in self.weights]
@@ -86,7 +85,7 @@ class Scaled:
         return weights, [round(c * whole) for c in self.intercepts]
 
     def error(self, circuit: LinearParameters, encrypted: bool) -> Fraction:
-        """Return what every logit is within before it is rounded."""
+        """Return the largest error of a logit before it is rounded."""
         weights, _ = self.integers(circuit, encrypted)
         scale = Fraction(1 << circuit.scale_bits)
         rounding = self.logit / (1 << 51) + max(self.totals) / 2 / (1 << circuit.input_bits)
@@ -95,10 +94,10 @@ class Scaled:
         return rounding + (noise + circuit.hiding + Fraction(1, 2)) / scale
 
     def check_domain(self, domain: float) -> None:
-        """Refuse a domain that no row within the bounds reaches, so that every answer would fail.
+        """Refuse a domain that no row within the bounds can reach: every answer would fail.
 
         Raises:
-            ParameterError: An intercept is too far beyond it.
+            ParameterError: An intercept is too far outside of the domain.
         """
         for total, intercept in zip(self.totals, self.intercepts, strict=True):
             if abs(intercept) - total > domain:
@@ -112,23 +111,25 @@ class Scaled:
         """Refuse a plan whose noise hides less than it says.
 
         Raises:
-            ParameterError: It was not made for this model.
+            ParameterError: The plan was not made for this model.
         """
         c = plan.linear
         weights, _ = self.integers(c, plan.model == "encrypted")
         noise = max(_noise(c, row, plan.model == "encrypted") for row in weights)
         for bits, rows in ((c.flood_bits, plan.max_rows), (c.release_bits, plan.shareable_rows)):
             if bits and noise * rows * plan.outputs << security.HIDING_BITS > 2 << bits:
-                raise ParameterError("the plan's noise hides less than it says; plan again")
+                raise ParameterError(
+                    "the plan's noise hides less than the plan says; plan again for this model"
+                )
 
 
 def _weighted_noise(total: int, squares: int) -> int:
-    """Return what sum W_j e_j stays within, given |W|_1 and |W|_2^2."""
+    """Return a bound of |sum W_j e_j|, given |W|_1 and |W|_2^2."""
     return min(_NOISE * total, math.isqrt(_TAIL * squares) + 1)
 
 
 def _noise(circuit: LinearParameters, weights: list[int], encrypted: bool) -> int:
-    """Return the noise of a reply, not flooded, at a logit's scale."""
+    """Return the noise of a reply without flood noise, at a logit's scale."""
     noise = _weighted_noise(sum(map(abs, weights)), sum(w * w for w in weights))
     if encrypted:
         noise += len(weights) * _product_noise(circuit.degree, circuit.input_bits)
@@ -138,7 +139,7 @@ def _noise(circuit: LinearParameters, weights: list[int], encrypted: bool) -> in
 
 
 def _product_noise(degree: int, input_bits: int) -> int:
-    """Return the noise of one product with an encrypted weight, beside the value's own."""
+    """Return the noise of a product with an encrypted weight, beyond the value's own noise."""
     return degree * public_noise(degree) * ((1 << input_bits) + _NOISE)
 
 
@@ -156,26 +157,27 @@ def plan(
 ) -> InferencePlan:
     """Choose a circuit whose error is at most `precision`, and the smallest ring for it.
 
-    If the server computes probabilities, the precision is that of its arithmetic; the polynomial's
-    own error comes on top, and the plan's precision includes both.
+    If the server computes probabilities, the precision is that of its arithmetic. The error of the
+    polynomial comes on top, and the plan's precision includes both.
 
     Args:
-        model: The model; its bounds are rounded up to powers of 2.
-        precision: What a logit may be off by, after it was rounded to half of it.
-        protect_model: Hide everything of the model but the logits from the client, and limit its
-            rows to fewer than determine the model.
-        encrypted: The model is encrypted for the server.
-        max_rows: Rows that one client may ask for in all. By default no limit; with
-            `protect_model` the number of features, which is also the most.
-        shareable_rows: Rows whose results may be given to anybody (`InferenceClient`).
-        activation: Who computes probabilities from logits.
-        degree: Of the server's polynomial, odd.
-        domain: Largest absolute logit that it is made for. By default the largest that the bounds
-            allow; smaller is more precise, and refuses batches with a logit beyond it.
+        model: The model. Its bounds are rounded up to powers of 2.
+        precision: Largest error of a logit after rounding. Rounding takes half of it.
+        protect_model: Hide everything of the model but the logits from the client, and answer
+            fewer rows than determine the model.
+        encrypted: Whether the model is encrypted for the server.
+        max_rows: Total number of rows that one client may ask for. By default there is no limit;
+            with `protect_model` it is the number of features, which is also the largest limit.
+        shareable_rows: Number of rows whose results may be given to anybody (`InferenceClient`).
+        activation: The side that computes probabilities from logits.
+        degree: Degree of the server's polynomial, odd.
+        domain: Largest absolute logit for which the polynomial is made. By default the largest
+            that the bounds allow. A smaller one is more precise, and batches with a logit beyond
+            it are refused.
 
     Raises:
-        ParameterError: Nothing that is 128-bit secure reaches this precision; more rows than
-            protect a model; a model that is encrypted and protected.
+        ParameterError: No 128-bit secure ring reaches this precision; more rows than keep a
+            protected model hidden; a model that is both encrypted and protected.
     """
     features = len(model.features)
     _check_wishes(features, precision, protect_model, encrypted, max_rows, shareable_rows)
@@ -188,9 +190,9 @@ def plan(
     if activation == "server":
         if protect_model or encrypted or shareable_rows or model.link == "softmax":
             raise ParameterError(
-                "a server that computes probabilities needs a model of two classes, or one against "
-                "the rest, that it knows and does not protect, and results that stay with the "
-                'client; otherwise use activation="client"'
+                "a server computes probabilities only with a plain, unprotected model of two "
+                "classes or one against the rest, and for the client alone; otherwise use "
+                'activation="client"'
             )
         return _sigmoid_plan(model, bounds, scaled, precision, degree, domain, limit)
     hidden = (limit if protect_model else 0, shareable_rows)
@@ -228,15 +230,19 @@ def _check_wishes(
     shareable_rows: int,
 ) -> None:
     if not 1e-12 <= precision < 1:
-        raise ParameterError(f"a precision is between 1e-12 and 1, not {precision}")
+        raise ParameterError(f"the precision must be at least 1e-12 and below 1, not {precision}")
     if features > MAX_FEATURES:
-        raise ParameterError(f"{features:,} features; there are at most {MAX_FEATURES:,}")
+        raise ParameterError(
+            f"the model has {features:,} features, and at most {MAX_FEATURES:,} are supported"
+        )
     if shareable_rows and encrypted:
-        raise ParameterError("results of an encrypted model are for the client only")
+        raise ParameterError(
+            "the results of an encrypted model are for the client only; leave out shareable_rows"
+        )
     if protect_model and encrypted:
         raise ParameterError(
-            "protect_model goes with a model that the server knows; an encrypted model's replies "
-            "have a third part, which no flooding hides"
+            "protect_model needs a model that the server knows; the replies of an encrypted model "
+            "have a third part, which no flood noise hides"
         )
     if protect_model and max_rows is not None and not 1 <= max_rows <= features:
         raise ParameterError(
@@ -244,7 +250,7 @@ def _check_wishes(
             f"client gets 1 to {features}"
         )
     if shareable_rows < 0 or (max_rows is not None and max_rows < 1):
-        raise ParameterError("a number of rows is positive")
+        raise ParameterError("a number of rows must be positive")
 
 
 def _sigmoid_plan(
@@ -306,7 +312,7 @@ def _circuit(
     hidden: tuple[int, int],
     encrypted: bool,
 ) -> LinearParameters | None:
-    """Return the circuit of the smallest modulus in a ring of this degree, None if none fits."""
+    """Return the circuit with the smallest modulus in a ring of this degree; None if none fits."""
     best: _Digits | None = None
     least_b = max(0, power_above(len(scaled.weights[0]) / 2 / budget))
     if encrypted:
@@ -318,7 +324,7 @@ def _circuit(
                 best = found
     if best is None:
         return None
-    # Both signs, and room for every error in the worst case.
+    # Room for both signs, and for every error in the worst case.
     largest = (1 << best.scale) * (Fraction(2) ** logit_bits + 1)
     least = math.ceil(2 * (largest + Fraction(best.worst)))
     levels = -(-least.bit_length() // ring_kernels.MAX_BITS)
@@ -335,7 +341,7 @@ def _circuit(
 
 
 class _Digits(NamedTuple):
-    """Binary digits that keep within the budget, and the worst noise of a logit."""
+    """Numbers of binary digits within the error budget, and the worst noise of a logit."""
 
     a: int
     lift: int
@@ -358,9 +364,9 @@ def _digits(
     a: int,
     b: int,
 ) -> _Digits | None:
-    """Return digits with this a and b that keep within the budget, None if none do.
+    """Return digits with this a and b within the error budget, or None.
 
-    In floating point, and with bounds on what the weights are as integers; exact is `error`.
+    Computed in floating point, with bounds on the integer weights. `Scaled.error` is exact.
     """
     inputs = len(scaled.weights[0]) + encrypted
     total = max(map(float, scaled.totals))

@@ -1,7 +1,7 @@
-"""Which requests a server answered, and how many rows each client got: also after a crash.
+"""A server's log of answered requests: it refuses replays and counts each client's rows.
 
-A request counts before its answer leaves, so a crash may cost a client rows that it did not get,
-and never gives it more.
+A request counts before its answer leaves. So a crash may cost a client rows that it did not get,
+but never gives it more.
 """
 
 import hashlib
@@ -20,38 +20,38 @@ from securecomp.protocol import storage
 
 
 class RequestLog(Protocol):
-    """Where answered requests are kept."""
+    """A record of answered requests."""
 
     def check(self, client: str, request: bytes, rows: int, limit: int) -> None:
-        """Refuse what `spend` would refuse, and record nothing."""
+        """Refuse a request that `spend` would refuse, and record nothing."""
 
     def spend(self, client: str, request: bytes, rows: int, limit: int) -> None:
         """Record a request durably.
 
         Args:
-            client: Who asks. All keys of a client share one account.
-            request: Its id.
-            rows: How many rows it has.
-            limit: Rows that the client may ask for in all; 0 for no limit.
+            client: The client's name. All keys of a client share one account.
+            request: The request's id.
+            rows: Number of rows in it.
+            limit: Total number of rows that the client may ask for; 0 for no limit.
 
         Raises:
             RemoteProtocolError: It was answered before.
-            BudgetError: Together with earlier ones it has too many rows. Nothing is recorded.
+            BudgetError: With earlier requests it has too many rows. Nothing is recorded.
         """
 
 
 def _check(client: str, seen: bool, spent: int, rows: int, limit: int) -> None:
     if seen:
-        raise RemoteProtocolError(client, "this request was answered before; a replay")
+        raise RemoteProtocolError(client, "this request was answered before; it is a replay")
     if limit and spent + rows > limit:
         raise BudgetError(
             f"{client}: {rows} more rows after {spent} would pass the {limit} that this model "
-            "answers for one client"
+            "answers for one client; ask for fewer rows"
         )
 
 
 class MemoryRequestLog:
-    """For a server that runs as one process and never comes back."""
+    """A log in memory, for a server that runs as one process and is never restarted."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, bytes]] = set()
@@ -71,21 +71,22 @@ class MemoryRequestLog:
 
 
 class FileRequestLog:
-    """A file a client in a folder that only the server writes: a line for each request.
+    """A folder with one file for each client, and one line for each request in it.
 
-    Processes that share the folder take turns; a line is on the disk before `spend` returns.
+    Only the server writes there. Processes that share the folder take turns, and a line is on the
+    disk before `spend` returns.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, create: bool = True) -> None:
         """Take a folder.
 
         Args:
-            folder: Where the files are.
-            create: Make the folder if it is missing. Where one must exist, because without it all
-                rows would count as not asked yet, pass False.
+            folder: Path of the folder.
+            create: Make the folder if it is missing. Pass False where it must exist: without it
+                no row would count as answered.
 
         Raises:
-            ParameterError: It is missing, or cannot be made or read.
+            ParameterError: The folder is missing, or cannot be made or read.
             BackendUnavailableError: This system cannot lock files.
         """
         storage.check_locks("a FileRequestLog", "keep the server running with a MemoryRequestLog")
@@ -97,7 +98,7 @@ class FileRequestLog:
                 os.scandir(self._folder).close()
         except OSError as error:
             raise ParameterError(
-                f"{folder}: no ledger of answered rows is kept there: {error.strerror}"
+                f"{folder}: there is no log of answered rows here: {error.strerror}"
             ) from None
         self._accounts: dict[Path, _Account] = {}
         self._lock = threading.Lock()
@@ -121,13 +122,13 @@ class FileRequestLog:
                     storage.append(file, account.end, f"{request.hex()} {rows}\n".encode())
         except OSError as error:
             raise LocalProtocolError(
-                f"{path}: the rows of {client} cannot be counted, so nothing is answered: "
+                f"{path}: the rows of {client} cannot be counted, so no request is answered: "
                 f"{error.strerror}"
             ) from None
 
 
 class _Account:
-    """What a client's file says, as far as it was read."""
+    """A client's file, as far as it was read."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -135,7 +136,7 @@ class _Account:
         self.end = 0
 
     def read(self, file: BinaryIO, client: str) -> None:
-        """Read what is new.
+        """Read the new lines.
 
         Raises:
             LocalProtocolError: The file is damaged, or shorter than it was.
@@ -144,7 +145,7 @@ class _Account:
         damaged = file.tell() < self.end
         file.seek(self.end)
         text = file.read()
-        # A line without its end was being written in a crash, and its request not answered.
+        # A crash interrupted a line without its end; its request was not answered.
         whole = text[: text.rfind(b"\n") + 1]
         try:
             lines = [line.split() for line in whole.decode("ascii").splitlines()]
@@ -153,7 +154,7 @@ class _Account:
             damaged = True
         if damaged or any(count < 1 for _, count in counts):
             raise LocalProtocolError(
-                f"{file.name}: is damaged, and how many rows {client} has had is unknown"
+                f"{file.name}: is damaged, so it is unknown how many rows {client} has had"
             )
         self.seen.update(known for known, _ in counts)
         self.spent += sum(count for _, count in counts)

@@ -12,17 +12,22 @@ from securecomp.models.links import Floats
 
 
 def feature_columns(table: Any, features: tuple[str, ...], first: int = 1) -> Floats:
-    """Return a table's columns of these names as numbers, shape (n, d); an array as it is.
+    """Return the columns with these names as numbers, shape (n, d). An array is taken as it is.
+
+    Args:
+        table: A table of pandas, polars or pyarrow, or an array.
+        features: Names of the columns.
+        first: Number of the first row, for error messages.
 
     Raises:
-        ParameterError: A missing column, text, an empty cell. Row and column are named.
+        ParameterError: A missing column, text, or an empty cell. Row and column are named.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     try:
         frame = nw.from_native(table, pass_through=True)
     except nw.exceptions.DuplicateError:
-        raise ParameterError("the table has a column twice; drop one of them") from None
+        raise ParameterError("the table has two columns of one name; drop one of them") from None
     if isinstance(frame, nw.LazyFrame):
         raise ParameterError("the table is not loaded yet; collect it first")
     if not isinstance(frame, nw.DataFrame):
@@ -37,7 +42,7 @@ def feature_columns(table: Any, features: tuple[str, ...], first: int = 1) -> Fl
         if column.null_count():
             row = first + column.is_null().arg_true()[0]
             raise ParameterError(
-                f"feature {name!r}, row {row}: is missing; fill it in or drop the row"
+                f"feature {name!r}, row {row}: is missing; fill it in, or drop the row"
             )
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
             row = _first_text(column)
@@ -51,7 +56,7 @@ def feature_columns(table: Any, features: tuple[str, ...], first: int = 1) -> Fl
 
 
 def _first_text(column: Any) -> int | None:
-    """Return the index of the first value that is no number; None if all are alike in that."""
+    """Return the index of the first text among numbers; None if the column has one kind only."""
     good = []
     for value in column.to_list():
         try:
@@ -81,7 +86,7 @@ def _numbers(values: Any, features: tuple[str, ...], first: int) -> Floats:
 def _plain(
     array: npt.NDArray[np.object_], what: str, features: tuple[str, ...], first: int
 ) -> npt.NDArray[Any]:
-    """Return Python's numbers, of any kind, as floats."""
+    """Return an array of Python's numbers, of any kind, as floats."""
     for place, value in np.ndenumerate(array):
         if isinstance(value, str | bytes) or value is None:
             column = features[min(place[-1] if len(place) > 1 else 0, len(features) - 1)]

@@ -18,9 +18,9 @@ class FittedNumbers(NamedTuple):
         weights: Shape (K, d).
         intercepts: Shape (K,).
         classes: The labels, in the order of the probabilities.
-        features: The features' names.
-        reach: How far the training data suggest that each feature's values go; NaN if unknown.
-        link: How logits become probabilities.
+        features: Names of the features.
+        reach: Bound of each feature's values that the training data suggest; NaN if unknown.
+        link: Link from logits to probabilities.
     """
 
     weights: Floats
@@ -35,7 +35,7 @@ def read(fitted: Any) -> FittedNumbers:
     """Read a fitted estimator, as `LogisticModel.from_sklearn` takes it.
 
     Raises:
-        ParameterError: Not fitted, no logistic model, or a step that is no such scaler.
+        ParameterError: Not fitted, not a logistic model, or a step that is not such a scaler.
     """
     steps, classifier = _split(fitted)
     for step in steps:
@@ -72,7 +72,7 @@ def _split(fitted: Any) -> tuple[list[Any], Any]:
     search = hasattr(fitted, "refit") and hasattr(fitted, "estimator")
     if search and not hasattr(fitted, "best_estimator_"):
         raise ParameterError(
-            f"this {type(fitted).__name__} is not fitted, or without refit; call fit first"
+            f"this {type(fitted).__name__} is not fitted, or has refit=False; refit it and call fit"
         )
     fitted = getattr(fitted, "best_estimator_", fitted)
     if not hasattr(fitted, "named_steps"):  # a classifier may have steps of another kind
@@ -85,7 +85,7 @@ def _split(fitted: Any) -> tuple[list[Any], Any]:
 
 
 def _scalers(step: Any) -> list[Any]:
-    """Return the scalers of a step that may be a pipeline itself."""
+    """Return the scalers of a step, which may itself be a pipeline."""
     if step is None or step == "passthrough":
         return []
     if not hasattr(step, "steps"):
@@ -99,7 +99,9 @@ def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
         if not hasattr(classifier, "estimators_"):
             raise ParameterError("this OneVsRestClassifier is not fitted; call fit first")
         if getattr(classifier, "multilabel_", False):
-            raise ParameterError("a multi-label model has no single class a row; split it")
+            raise ParameterError(
+                "a multi-label model has several classes for a row; give one model for each label"
+            )
         parts = [_linear(estimator) for estimator in classifier.estimators_]
         weights = np.vstack([p[0] for p in parts])
         intercepts = np.concatenate([p[1] for p in parts])
@@ -129,7 +131,7 @@ def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
     ovr = (
         name == "SGDClassifier"
         or multi_class == "ovr"
-        # before scikit-learn 1.8 this solver knew nothing else
+        # Before scikit-learn 1.8 this solver knew nothing else.
         or getattr(classifier, "solver", "") == "liblinear"
     )
     return weights, intercepts, "ovr" if ovr else "softmax"
@@ -139,7 +141,7 @@ def _check_scaler(step: Any) -> None:
     """Refuse a step that does not fold into weights, before any number of it is used.
 
     Raises:
-        ParameterError: No such scaler, not fitted, or one that clips.
+        ParameterError: Another kind of step, not fitted, or a scaler that clips.
     """
     name = type(step).__name__
     if name not in ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler"):
@@ -155,7 +157,7 @@ def _check_scaler(step: Any) -> None:
 
 
 def _affine(step: Any, count: int) -> tuple[Floats, Floats, Floats]:
-    """Return a scaler's factor and shift, and how far its training data suggest values reach."""
+    """Return a scaler's factor and shift, and the bounds that its training data suggest."""
     name = type(step).__name__
     unknown = np.full(count, np.nan)
     ones, zeros = np.ones(count), np.zeros(count)

@@ -1,4 +1,4 @@
-"""Classes, and how logits become probabilities."""
+"""Labels of classes, and probabilities from logits."""
 
 from typing import Any, Literal
 
@@ -13,17 +13,17 @@ Floats = npt.NDArray[np.float64]
 
 
 def check_classes(classes: tuple[Label, ...]) -> None:
-    """Refuse labels that are equal, as 1 and True are.
+    """Refuse equal labels; 1 and True are equal.
 
     Raises:
-        ParameterError: Two are.
+        ParameterError: Two labels are equal.
     """
     if len({(type(c) is str, c) for c in classes}) != len(classes):
         raise ParameterError("a class is named twice")
 
 
 def labels(classes: tuple[Label, ...]) -> npt.NDArray[Any]:
-    """Return labels as an array; text and numbers together stay what they are."""
+    """Return labels as an array. Text and numbers together keep their types."""
     texts = {type(c) is str for c in classes}
     return np.array(classes, object if len(texts) > 1 else None)
 
@@ -56,7 +56,7 @@ def sigmoid(logits: Floats) -> Floats:
 
 
 def winners(logits: Floats, link: Link, middle: float = 0.0) -> npt.NDArray[np.intp]:
-    """Return the index of each row's class, of two classes the second above `middle`."""
+    """Return the index of each row's class. Of two classes it is the second above `middle`."""
     if link == "sigmoid":
         return (logits[:, 0] > middle).astype(np.intp)
     winner: npt.NDArray[np.intp] = np.argmax(logits, axis=1)

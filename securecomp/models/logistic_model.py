@@ -21,7 +21,7 @@ from securecomp.protocol.storage import read_text
 Bounds = float | Sequence[float] | Mapping[str, float] | None
 
 DEFAULT_BOUND = 65536.0
-"""What a feature's values are bounded by if nothing is known of it."""
+"""Bound of a feature's values if nothing is known of it."""
 _FORMAT = "securecomp logistic model"
 _VERSION = 1
 
@@ -30,8 +30,8 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A fitted logistic model: logits = X weights' + intercepts.
 
     Attributes:
-        weights: One row of weights a logit, shape (K, d); K is 1 for two classes.
-        intercepts: One a logit.
+        weights: One row of weights for each logit, shape (K, d); K is 1 for two classes.
+        intercepts: One for each logit.
         classes: The labels, in the order of the probabilities.
         features: The features' names.
         bounds: Largest absolute value of each feature.
@@ -56,21 +56,21 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"{_FORMAT!r}, version {_VERSION}"
             )
         if not d or len(set(self.features)) != d:
-            raise ParameterError("a model has at least one feature, and each name once")
+            raise ParameterError("a model has at least one feature, and no name twice")
         for i, row in enumerate(self.weights):
             if len(row) != d:
                 raise ParameterError(f"logit {i} has {len(row)} weights for {d} features")
         expected = 1 if self.link == "sigmoid" else len(self.classes)
         if len(self.classes) < 2 or (self.link == "sigmoid") != (len(self.classes) == 2):
-            raise ParameterError(f"{len(self.classes)} classes do not go with a {self.link}")
+            raise ParameterError(f"{len(self.classes)} classes do not match the link {self.link}")
         check_classes(self.classes)
         if k != expected or len(self.intercepts) != k:
             raise ParameterError(
-                f"{k} rows of weights and {len(self.intercepts)} intercepts; {expected} of each "
-                "are needed"
+                f"the model has {k} rows of weights and {len(self.intercepts)} intercepts, and "
+                f"needs {expected} of each"
             )
         if len(self.bounds) != d:
-            raise ParameterError(f"{len(self.bounds)} bounds for {d} features")
+            raise ParameterError(f"the model has {len(self.bounds)} bounds for {d} features")
         for what, numbers in (
             ("weight", [*chain.from_iterable(self.weights)]),
             ("intercept", self.intercepts),
@@ -86,9 +86,9 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Take the numbers out of a fitted scikit-learn estimator.
 
         Args:
-            fitted: `LogisticRegression` or `LogisticRegressionCV`, `SGDClassifier` with
-                `loss="log_loss"`, `OneVsRestClassifier` over these, a search over one of them, or
-                a `Pipeline` of scalers (standard, min-max, max-abs, robust) and one of them. The
+            fitted: A `LogisticRegression`, `LogisticRegressionCV`, `SGDClassifier` with
+                `loss="log_loss"`, a `OneVsRestClassifier` or a search over one of these, or a
+                `Pipeline` of scalers (standard, min-max, max-abs, robust) that ends with one. The
                 scalers are folded into the weights.
             bounds: Largest absolute value of the features as they go into the pipeline: one for
                 all, one each, or by name. By default 16 standard deviations beyond the mean
@@ -113,7 +113,7 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Read what `to_json` wrote.
 
         Raises:
-            DecodeError: Not JSON, or not a model; it names what is missing or wrong.
+            DecodeError: Not JSON, or not a model. The message names what is missing or wrong.
         """
         try:
             return msgspec.json.decode(text, type=cls)
@@ -122,11 +122,11 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, path: Path) -> "LogisticModel":
-        """Read a file that has what `to_json` wrote.
+        """Read a file that `to_json` wrote.
 
         Raises:
-            ParameterError: It cannot be read.
-            DecodeError: Not a model; it names the file, and what is missing or wrong.
+            ParameterError: The file cannot be read.
+            DecodeError: Not a model. The message names the file, and what is missing or wrong.
         """
         try:
             return cls.from_json(read_text(path))
@@ -135,7 +135,7 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> bytes:
-        """SHA-256 of the model as its file holds it; another model has another digest."""
+        """SHA-256 of the model as a file holds it."""
         # Read back first: 1 and 1.0 are one weight.
         read = msgspec.json.decode(self._encoded(), type=LogisticModel)
         return hashlib.sha256(read._encoded()).digest()
@@ -164,10 +164,15 @@ def _plain(value: Any) -> Any:
 
 
 def bounds_of(given: Bounds, names: tuple[str, ...], default: Floats) -> tuple[float, ...]:
-    """Return each feature's bound: as given, for all, one each or by name, else the default.
+    """Return the bound of each feature.
+
+    Args:
+        given: One bound for all, one each, or by name.
+        names: The features.
+        default: Bounds of those for which none is given.
 
     Raises:
-        ParameterError: There is no such feature.
+        ParameterError: There is no feature of a given name.
     """
     if given is None:
         return tuple(default.tolist())

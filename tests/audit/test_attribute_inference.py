@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from each_case import each
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -112,7 +113,7 @@ def test_a_label_that_the_model_thinks_impossible_is_not():
     assert leak.members.value > 0.9
 
 
-@pytest.mark.parametrize("known", ["label", "answer"])
+@each("known", ["label", "answer"])
 def test_fewer_digits_give_less_away_and_labels_least(linear, known):
     forms = {
         "probabilities": RestrictedModel(linear),
@@ -139,7 +140,7 @@ def test_a_published_answer_gives_the_attribute_away_of_anybody(linear):
     assert "of anybody whose answer is seen" in " ".join(str(leak).split())
 
 
-@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+@each("library", [pd, pl])
 def test_frames_and_names(forest, library):
     names = ["age", "b", "c", "d", "e", "carrier"]
     members, others = (
@@ -185,7 +186,7 @@ def test_two_populations_are_remarked():
     assert "not of one population" in " ".join(str(leak).split())
 
 
-@pytest.mark.parametrize("rate", [0.5, 0.8])
+@each("rate", [0.5, 0.8])
 def test_what_is_as_good_as_the_imputation_is_seldom_called_better(rate):
     """Two methods of one rate, on the same rows: an error in 40 cases at most."""
     rng = np.random.default_rng(0)
@@ -256,8 +257,8 @@ def with_column(rows, values):
     return rows
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
+@each(
+    "how, message",
     [
         (changed(holdout=None), "no holdout"),
         (changed(holdout=OTHERS[0][:0], holdout_labels=[]), "no holdout"),
@@ -293,8 +294,8 @@ def test_what_is_refused(linear, how, message):
         attribute_inference(linear, **how)
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
+@each(
+    "model, message",
     [
         (Perceptron().fit(*MEMBERS), "Perceptron gives no probabilities"),
         (LogisticRegression(), "no classes_: it is not fitted"),
@@ -319,8 +320,8 @@ def test_without_scikit_learn(linear, monkeypatch):
 # Rates.
 
 
-@pytest.mark.parametrize(
-    ("hits", "trials", "low", "high"),
+@each(
+    "hits, trials, low, high",
     [(0, 10, 0, 0.3085), (10, 10, 0.6915, 1), (4, 10, 0.1216, 0.7376), (1, 100, 0.0003, 0.0545)],
 )
 def test_exact_intervals(hits, trials, low, high):
@@ -342,7 +343,7 @@ def test_the_interval_of_a_difference_covers():
     assert covered >= 285
 
 
-@pytest.mark.parametrize(("hits", "trials"), [(1, 0), (-1, 5), (6, 5)])
+@each("hits, trials", [(1, 0), (-1, 5), (6, 5)])
 def test_what_is_no_rate(hits, trials):
     with pytest.raises(ParameterError, match="is no rate"):
         Rate(hits, trials)
@@ -384,8 +385,8 @@ def test_forms_of_answers():
     ]
 
 
-@pytest.mark.parametrize(
-    ("form", "numbers", "message"),
+@each(
+    "form, numbers, message",
     [
         ("softened", {}, "a form is one of probabilities, rounded, top, labels"),
         ("rounded", {}, '"rounded" takes decimals'),
@@ -401,8 +402,8 @@ def test_forms_that_are_none(linear, form, numbers, message):
         RestrictedModel(linear, form, **numbers)
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
+@each(
+    "answer, message",
     [(np.full((400, 2), np.nan), "are no probabilities"), (np.ones((400, 3)), r"shape \(400, 3\)")],
 )
 def test_probabilities_that_are_none(linear, answer, message, monkeypatch):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -32,9 +33,7 @@ def test_the_papers_pvalue():
     assert guessing_pvalue(100, 100, 75, math.log(3), 0) == pytest.approx(0.553, abs=5e-4)
 
 
-@pytest.mark.parametrize(
-    ("units", "delta", "printed"), [(100, 0, 0.702), (100, 1e-4, 0.699), (1000, 1e-4, 0.673)]
-)
+@each("units, delta, printed", [(100, 0, 0.702), (100, 1e-4, 0.699), (1000, 1e-4, 0.673)])
 def test_the_papers_bounds(units, delta, printed):
     assert one_run(units, 100, 75, delta) == pytest.approx(printed, abs=6e-4)
 
@@ -59,13 +58,13 @@ JAX_ONE_RUN = [
 ]
 
 
-@pytest.mark.parametrize("row", JAX_TRIALS)
+@each("row", JAX_TRIALS)
 def test_one_rule_gives_what_jax_privacy_gives(row):
     *counts, delta, theirs = row
     assert from_counts(*counts, delta, 0.05) == pytest.approx(theirs, abs=1e-9)
 
 
-@pytest.mark.parametrize("row", JAX_ONE_RUN)
+@each("row", JAX_ONE_RUN)
 def test_one_run_gives_what_jax_privacy_gives(row):
     found, members, alarms, others, delta, theirs = row
     ours = one_run(members + others, found + alarms, found, delta)
@@ -77,7 +76,7 @@ def jax_auditing():
     return pytest.importorskip("jax_privacy.auditing", reason="jax-privacy is not installed")
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_any_explicit_threshold_gives_what_jax_privacy_gives(jax_auditing, seed):
     rng = np.random.default_rng(seed)
     inside, outside = rng.normal(1, 1, 300), rng.normal(0, 1, 200)
@@ -106,9 +105,9 @@ def test_our_choice_of_thresholds_differs_from_jax_privacys(jax_auditing):
 # Error rates, by adding up all that can happen.
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("guesses", [1, 10, 37, 200])
-@pytest.mark.parametrize("failure", [0.05, 0.2])
+@each("epsilon", [0.1, 0.5, 1.0, 3.0])
+@each("guesses", [1, 10, 37, 200])
+@each("failure", [0.05, 0.2])
 def test_randomised_response_is_refuted_no_more_often_than_stated(epsilon, guesses, failure):
     chance = 1 / (1 + math.exp(-epsilon))
     wrong = sum(
@@ -119,8 +118,8 @@ def test_randomised_response_is_refuted_no_more_often_than_stated(epsilon, guess
     assert wrong <= failure
 
 
-@pytest.mark.parametrize("delta", [1e-3, 0.01])
-@pytest.mark.parametrize("together", [True, False])
+@each("delta", [1e-3, 0.01])
+@each("together", [True, False])
 def test_what_delta_allows_is_no_refutation(delta, together):
     """With probability delta a mechanism tells everything at once, or each coin by itself."""
     epsilon, guesses, failure = 0.5, 60, 0.05
@@ -137,8 +136,8 @@ def test_what_delta_allows_is_no_refutation(delta, together):
     assert wrong <= failure
 
 
-@pytest.mark.parametrize("delta", [0.0, 0.05])
-@pytest.mark.parametrize("rate", [0.03, 0.2, 0.35])
+@each("delta", [0.0, 0.05])
+@each("rate", [0.03, 0.2, 0.35])
 def test_trials_at_a_fixed_threshold_err_no_more_often_than_stated(delta, rate):
     epsilon, runs, failure = 1.0, 40, 0.1
     found = min(1.0, math.exp(epsilon) * rate + delta)
@@ -172,8 +171,8 @@ def by_split(rng, units, noise):
     return held.bound(0, 0.8, "add/remove")[0]
 
 
-@pytest.mark.parametrize("way", [by_coins, by_split])
-@pytest.mark.parametrize("epsilon", [0.3, 1.5])
+@each("way", [by_coins, by_split])
+@each("epsilon", [0.3, 1.5])
 def test_one_run_errs_no_more_often_than_stated(way, epsilon):
     rng = np.random.default_rng(1)
     chance = 1 / (1 + math.exp(-epsilon))
@@ -188,7 +187,7 @@ def test_one_run_errs_no_more_often_than_stated(way, epsilon):
         assert not refuted(epsilon, lambda noise=noise: way(rng, 120, noise), 150, 0.2)
 
 
-@pytest.mark.parametrize("choice", ["all", "half"])
+@each("choice", ["all", "half"])
 def test_trials_err_no_more_often_than_stated(choice):
     """Of Laplace noise every threshold in its tail is as close to the truth as can be."""
     rng = np.random.default_rng(2)
@@ -273,7 +272,7 @@ def test_no_information_shows_nothing():
     assert Trials(np.zeros(400), np.zeros(400)).bound().epsilon < 0.2
 
 
-@pytest.mark.parametrize("odd", [0, 1])
+@each("odd", [0, 1])
 def test_a_model_that_says_the_same_of_everybody_is_never_refuted(odd):
     """Its scores decide no lot: or some sizes would be refuted in every audit."""
     for members in range(12, 260, 4):
@@ -306,7 +305,7 @@ def test_a_score_that_most_share_is_guessed_all_the_same():
     assert lowest[200] == pytest.approx(200 * 180 / 280, abs=20)  # three standard deviations
 
 
-@pytest.mark.parametrize("sizes", [(600, 60), (60, 600)])
+@each("sizes", [(600, 60), (60, 600)])
 def test_pairs_are_drawn_from_all_of_the_larger_side(sizes):
     rng = np.random.default_rng(9)
     right = 0
@@ -424,8 +423,8 @@ def test_unfair_coins():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [by_coins, by_split])
-@pytest.mark.parametrize("units", [30, 300, 2000])
+@each("way", [by_coins, by_split])
+@each("units", [30, 300, 2000])
 def test_many_runs_err_no_more_often_than_stated(way, units):
     rng = np.random.default_rng(7)
     for epsilon in (0.2, 1.0, 3.0):
@@ -438,7 +437,7 @@ def test_many_runs_err_no_more_often_than_stated(way, units):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("choice", ["all", "half"])
+@each("choice", ["all", "half"])
 def test_many_gaussian_trials_err_no_more_often_than_stated(choice):
     """The Gaussian mechanism's epsilon at a delta is known (Balle, Wang 2018, theorem 8)."""
     rng, mu, delta = np.random.default_rng(8), 1.0, 0.05

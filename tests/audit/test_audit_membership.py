@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from each_case import each
 from hypothesis import example, given
 from hypothesis import strategies as st
 from replaying import Replay
@@ -128,7 +129,7 @@ def test_the_order_of_rows_does_not_count(tree, rows, found):
     assert membership_inference(tree, *shuffled).to_json() == found.to_json()
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@each("epsilon", [0.5, 2.0])
 def test_a_private_model_is_not_refuted(epsilon):
     """Randomised response on labels, which a model learns by heart.
 
@@ -190,7 +191,7 @@ def test_a_claim_about_another_unit(found):
         found.check("epsilon 1")
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 600, 1e5, "1e300"])
+@each("epsilon", [1e-6, 600, 1e5, "1e300"])
 def test_claims_of_any_size(found, epsilon):
     verdict = found.verdict(Claim(epsilon, **RECORD))
     assert 0 <= verdict.pvalue <= 1
@@ -279,7 +280,7 @@ def test_members_and_holdout_that_overlap(tree, rows):
     assert membership_inference(tree, members, (x, y), alike="keep").roc.holdout == 1200
 
 
-@pytest.mark.parametrize(
+@each(
     "written",
     [
         lambda x, y: (x.astype(np.float32), y),
@@ -295,7 +296,7 @@ def test_rows_that_overlap_in_another_form(tree, rows, written):
     assert membership_inference(tree, (x, y), written(others, marks)).roc.holdout == 1200
 
 
-@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+@each("library", [pd.DataFrame, pl.DataFrame])
 def test_columns_in_another_order(library):
     rng = np.random.default_rng(2)
     columns = {name: rng.normal(size=400) for name in "abc"}

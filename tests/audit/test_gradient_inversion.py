@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from each_case import each
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -29,7 +30,7 @@ def gradient_of(loss, weights, intercept, row, aim):
     return np.outer(residual, row), residual
 
 
-@pytest.mark.parametrize(("loss", "classes"), KINDS)
+@each("loss, classes", KINDS)
 @given(data=st.data())
 def test_a_record_comes_out_of_its_gradient(loss, classes, data):
     d = data.draw(st.integers(1, 8))
@@ -52,7 +53,7 @@ def test_a_record_comes_out_of_its_gradient(loss, classes, data):
         assert found.label == label % (2 if loss == "sigmoid" else classes)
 
 
-@pytest.mark.parametrize(("loss", "classes"), KINDS)
+@each("loss, classes", KINDS)
 @given(data=st.data())
 def test_without_an_intercept_it_comes_out_up_to_its_length(loss, classes, data):
     d = data.draw(st.integers(2, 8))
@@ -76,8 +77,8 @@ def test_without_an_intercept_it_comes_out_up_to_its_length(loss, classes, data)
     assert np.abs(told.row - direction).max() < 1e-9
 
 
-@pytest.mark.parametrize(
-    ("residual", "sign", "label"),
+@each(
+    "residual, sign, label",
     [
         ([0.2, -0.9, 0.7], 1, 1),
         ([1e-30, 0.0, 1e-20], 1, 1),  # the label's has rounded to 0
@@ -86,7 +87,7 @@ def test_without_an_intercept_it_comes_out_up_to_its_length(loss, classes, data)
         ([0.4, 0.2, 0.1, -0.7], 1, 3),
     ],
 )
-@pytest.mark.parametrize("turned", [1, -1])
+@each("turned", [1, -1])
 def test_the_sign_of_a_softmax_without_an_intercept(residual, sign, label, turned):
     row = turned * np.array([3.0, -4.0])
     found = recover_row(np.outer(residual, row))
@@ -114,7 +115,7 @@ def test_residuals_that_cancel_are_no_silence():
         recover_row(residuals.T @ rows, residuals.sum(axis=0))
 
 
-@pytest.mark.parametrize("size", [1e-200, 1, 1e200])
+@each("size", [1e-200, 1, 1e200])
 def test_gradients_of_any_size(size):
     row, residual = np.array([1.0, 3.0, -2.0]), np.array([0.2, -0.5, 0.3])
     with np.errstate(over="raise"):
@@ -124,7 +125,7 @@ def test_gradients_of_any_size(size):
             recover_row(size * (np.outer(residual, row) + np.eye(3)), size * residual)
 
 
-@pytest.mark.parametrize("label", [-1, 2, 0.5, True, "1"])
+@each("label", [-1, 2, 0.5, True, "1"])
 def test_labels_that_are_none(label):
     with pytest.raises(ParameterError, match="a class's number below 2"):
         recover_row([[1.0, 2.0]], loss="sigmoid", label=label)
@@ -170,8 +171,8 @@ def test_the_first_layer_of_a_network_gives_its_input():
     assert told.row == pytest.approx(hidden, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("weights", "intercept", "loss", "message"),
+@each(
+    "weights, intercept, loss, message",
     [
         (np.ones((2, 3)), np.ones(3), "softmax", "3 intercepts for 2 rows of weights"),
         (np.ones((2, 3)), np.ones(2), "sigmoid", "a sigmoid has one row of weights, not 2"),
@@ -191,7 +192,7 @@ def test_gradients_that_are_none(weights, intercept, loss, message):
         recover_row(weights, intercept, loss=loss)
 
 
-@pytest.mark.parametrize("two", [True, False], ids=["sigmoid", "softmax"])
+@each("two", [True, False])
 def test_a_fitted_model_gives_every_record_away(two):
     rows, digits = load_digits(return_X_y=True)
     if two:
@@ -233,8 +234,8 @@ def test_rows_that_are_fitted_are_counted_and_not_recovered():
     assert "2 rows are fitted so well" in str(leak)
 
 
-@pytest.mark.parametrize(
-    ("rows", "targets", "message"),
+@each(
+    "rows, targets, message",
     [
         (np.ones((3, 3)), [0, 1, 0], "do not go with rows"),
         (np.ones((1, 2)), [0], "at least two rows"),

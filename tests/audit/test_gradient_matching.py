@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from each_case import each
 from replaying import Replay
 from scipy.optimize import approx_fprime
 from sklearn.datasets import load_digits
@@ -34,7 +35,7 @@ def small(seed):
     return network, rng.uniform(size=(3, 5)), np.eye(3)[rng.integers(3, size=3)], rng
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_the_gradient_is_the_slope_of_the_loss(seed):
     network, rows, aims, _ = small(seed)
     flat = np.concatenate([part.reshape(-1) for part in network._parts()])
@@ -42,7 +43,7 @@ def test_the_gradient_is_the_slope_of_the_loss(seed):
     assert network.gradient(rows, aims) == pytest.approx(slope, abs=2e-6)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_the_second_derivative_is_the_slope_of_the_gradient(seed):
     network, rows, aims, rng = small(seed)
     direction = rng.normal(size=network.parameters)
@@ -60,7 +61,7 @@ def test_the_second_derivative_is_the_slope_of_the_gradient(seed):
     assert found == pytest.approx(np.array(slope), abs=1e-8)
 
 
-@pytest.mark.parametrize("between", [_squared, _cosine])
+@each("between", [_squared, _cosine])
 def test_the_slope_of_a_distance(between):
     rng = np.random.default_rng(0)
     gradient, seen = rng.normal(size=(2, 9))
@@ -70,8 +71,8 @@ def test_the_slope_of_a_distance(between):
     assert between(np.zeros(9), seen)[0] == 1
 
 
-@pytest.mark.parametrize("distance", ["squared", "cosine"])
-@pytest.mark.parametrize("seed", range(5))
+@each("distance", ["squared", "cosine"])
+@each("seed", range(5))
 def test_one_image_comes_out_of_its_gradient(network, distance, seed):
     place = 97 * seed
     leak = gradient_matching(
@@ -90,7 +91,7 @@ def test_one_image_comes_out_of_its_gradient(network, distance, seed):
     assert leak.others.psnr[0] < 20
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_a_few_images_come_out_of_a_secure_sum_and_many_do_not(network, seed):
     """Eight sites with one image each, through the real sum; then with twenty each."""
     # Neighbours in the file are of one hand: mixed, so that the others are of the same kind.
@@ -98,14 +99,14 @@ def test_a_few_images_come_out_of_a_secure_sum_and_many_do_not(network, seed):
     known = order[800:]
     means = np.array([IMAGES[known[DIGITS[known] == c]].mean(axis=0) for c in range(10)])
     near = {}
-    for each in (1, 20):
-        places, others = order[: 8 * each], order[400 : 400 + 8 * each]
+    for per_site in (1, 20):
+        places, others = order[: 8 * per_site], order[400 : 400 + 8 * per_site]
         sites = {
             f"site {s}": network.gradient(IMAGES[places[s::8]], AIMS[places[s::8]])
             for s in range(8)
         }
-        opened = secure_sum(sites, bound=each, bits=24, entropy=Replay(seed)).values
-        near[each] = gradient_matching(
+        opened = secure_sum(sites, bound=per_site, bits=24, entropy=Replay(seed)).values
+        near[per_site] = gradient_matching(
             network,
             IMAGES[places],
             AIMS[places],
@@ -198,8 +199,8 @@ def changed(**how):
     return {"rows": IMAGES[:2], "targets": AIMS[:2], "others": IMAGES[2:4]} | how
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
+@each(
+    "how, message",
     [
         (changed(rows=IMAGES[:2] * 16), "values must be from 0 to 1"),
         (changed(others=IMAGES[2:4] - 1), "others: values must be from 0 to 1"),

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from each_case import each
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, Perceptron
 
@@ -79,8 +80,8 @@ def test_what_less_than_probabilities_buys_and_what_not(model):
     assert max(map(len, compared(list(leaks.items())).lines())) <= 100
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
+@each(
+    "how, message",
     [
         ({"label": 11}, "is none of the model's 10 classes"),
         ({"start": np.full(64, 2.0)}, "the start must be within 0.0 and 1.0"),
@@ -96,7 +97,7 @@ def test_what_is_refused(model, how, message):
         invert_class(model, **(usual | how))
 
 
-@pytest.mark.parametrize("library", [pd, pl])
+@each("library", [pd, pl])
 def test_frames(library):
     """A model that was fitted to names is asked with them: scikit-learn warns of others."""
     rng = np.random.default_rng(0)

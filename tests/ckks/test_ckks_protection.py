@@ -8,6 +8,7 @@ import pytest
 from ckks.parties import Parties, changed, linear_model, stream, table
 from core.prg_reference import derive
 from core.prg_reference import words as keystream
+from each_case import each
 
 from securecomp.ckks.native import linear
 from securecomp.ckks.native.logits import integers
@@ -230,9 +231,9 @@ class TestAttacks:
 
 
 class TestReplies:
-    @pytest.mark.parametrize("choice", [{}, {"protect_model": True}], ids=["open", "protected"])
-    @pytest.mark.parametrize("outputs", [1, 3])
-    @pytest.mark.parametrize("rows", [1, 4, FEATURES])
+    @each("choice", [{}, {"protect_model": True}])
+    @each("outputs", [1, 3])
+    @each("rows", [1, 4, FEATURES])
     def test_have_no_coefficient_that_is_not_a_logits(self, choice, outputs, rows):
         parties = Parties(linear_model(FEATURES, outputs), **choice)
         answer, residues = parties.read(
@@ -242,8 +243,8 @@ class TestReplies:
         assert residues.size == parties.ring.levels * (rows * outputs + masks)
         assert answer.residues.length == residues.size
 
-    @pytest.mark.parametrize("precision", [0.1, 1e-4, 1e-8])
-    @pytest.mark.parametrize("outputs", [1, 3])
+    @each("precision", [0.1, 1e-4, 1e-8])
+    @each("outputs", [1, 3])
     def test_are_within_the_plans_own_bound(self, precision, outputs):
         parties = protected(precision=precision, outputs=outputs)
         rows = table(FEATURES, FEATURES)

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from ckks.parties import Parties, linear_model, stream, table
+from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,8 +40,8 @@ SHARED = {
 
 @pytest.mark.parametrize("choice", SHARED.values(), ids=SHARED)
 class TestSharedResults:
-    @pytest.mark.parametrize("outputs", [1, 3])
-    @pytest.mark.parametrize("precision", [0.1, 1e-4, 1e-7])
+    @each("outputs", [1, 3])
+    @each("precision", [0.1, 1e-4, 1e-7])
     def test_are_within_the_precision(self, choice, outputs, precision):
         parties = Parties(linear_model(6, outputs), precision=precision, **choice)
         rows = table(6, 6)
@@ -100,12 +101,12 @@ class TestSharedResults:
                 bits = getattr(parties.plan.circuit, fields)
                 circuit = msgspec.structs.replace(parties.plan.circuit, **{fields: bits - 2})
                 plan = msgspec.structs.replace(parties.plan, circuit=circuit)
-                with pytest.raises(ParameterError, match="hides less than it says"):
+                with pytest.raises(ParameterError, match="hides less than the plan says"):
                     integers(parties.model, plan)
         plan = msgspec.structs.replace(
             parties.plan, shareable_rows=parties.plan.shareable_rows * 10
         )
-        with pytest.raises(ParameterError, match="hides less than it says"):
+        with pytest.raises(ParameterError, match="hides less than the plan says"):
             integers(parties.model, plan)
 
 
@@ -137,9 +138,9 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="for the client only"):
             planner.plan(linear_model(), shareable_rows=1, encrypted=True)
 
-    @pytest.mark.parametrize("choice", [{"shareable_rows": -1}, {"max_rows": 0}, {"max_rows": -3}])
+    @each("choice", [{"shareable_rows": -1}, {"max_rows": 0}, {"max_rows": -3}])
     def test_no_number_of_rows(self, choice):
-        with pytest.raises(ParameterError, match="a number of rows is positive"):
+        with pytest.raises(ParameterError, match="a number of rows must be positive"):
             planner.plan(linear_model(), **choice)
 
 
@@ -159,7 +160,7 @@ class TestAFalsePublicKey:
                     bits = most * (modulus - plan.circuit.flood_bits)
                     assert most == 1 or bits < 0.05 * np.log2(3) * plan.circuit.degree + 1
 
-    @pytest.mark.parametrize("most", [1, 2, 5])
+    @each("most", [1, 2, 5])
     def test_groups_of_so_many_rows(self, most):
         section = RowRun(64, 6, False, 0, 9, most)
         assert section.capacity == min(10, most)
@@ -215,7 +216,7 @@ class TestServerFiles:
                 parties.ask(table(1, 6))
         assert str(parties.model.weights[0][0]) not in text
 
-    @pytest.mark.parametrize("text", ["", "{}", "[]", "\x00", b"\xff", "[" * 10**6])
+    @each("text", ["", "{}", "[]", "\x00", b"\xff", "[" * 10**6])
     def test_no_server_file(self, text):
         with pytest.raises(DecodeError, match="not a server's key"):
             InferenceServer.from_json(text, linear_model())
@@ -230,7 +231,7 @@ class TestServerFiles:
         mixed = json.dumps(facts | {"identity": other["identity"]})
         with pytest.raises(KeyMismatchError):
             InferenceServer.from_json(mixed, parties.model)
-        with pytest.raises(ParameterError, match="a plain plan needs the model"):
+        with pytest.raises(ParameterError, match="a plan for a plain model needs the model"):
             InferenceServer.from_json(json.dumps(facts), None)
 
     def test_the_published_model_and_no_other(self):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from each_case import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,8 +63,8 @@ def compressed(message: bytes) -> bytes:
 # Chains
 
 
-@pytest.mark.parametrize("ring", [4096, 8192, 16384, 32768])
-@pytest.mark.parametrize("rescalings", [2, 3, 4, 5])
+@each("ring", [4096, 8192, 16384, 32768])
+@each("rescalings", [2, 3, 4, 5])
 def test_a_chosen_chain_is_secure_and_seal_agrees(ring, rescalings):
     for bits in (24, 27, 30, 40):
         chain = choose(ring, bits, rescalings)
@@ -245,8 +246,8 @@ def test_other_parameters_are_refused(context, fresh, keys, key):
             load(keys)
 
 
-@pytest.mark.parametrize(
-    ("at", "value", "why"),
+@each(
+    "at, value, why",
     [
         (at, value, "SEAL")
         for at, value in ((0, 0), (2, 8), (3, 3), (4, 99), (6, 1), (8, 1), (15, 1))

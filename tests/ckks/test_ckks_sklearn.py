@@ -4,6 +4,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse
+from each_case import each
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
@@ -112,7 +113,7 @@ ESTIMATORS = {
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("name", ESTIMATORS)
+@each("name", ESTIMATORS)
 def test_predictions_are_scikit_learns(name):
     estimator, data = ESTIMATORS[name]
     check(fitted(estimator, data), data[0])
@@ -135,13 +136,13 @@ def check(estimator, rows, atol=1e-9):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("data", [TWO, THREE], ids=["two", "three"])
+@each("data", [TWO, THREE])
 def test_cross_validated(data):
     rows = StandardScaler().fit_transform(data[0])
     check(LogisticRegressionCV(Cs=[0.1, 1.0], cv=2, max_iter=2000).fit(rows, data[1]), rows)
 
 
-@pytest.mark.parametrize("data", [TWO, THREE], ids=["two", "three"])
+@each("data", [TWO, THREE])
 def test_sparse_weights(data):
     estimator = fitted(lr(solver="saga", C=0.05, l1_ratio=1.0), (data[0] / data[0].max(0), data[1]))
     dense = LogisticModel.from_sklearn(estimator)
@@ -151,7 +152,7 @@ def test_sparse_weights(data):
     assert 0 in np.array(dense.weights)
 
 
-@pytest.mark.parametrize(
+@each(
     "labels",
     [
         np.array(["sick", "well"]),
@@ -162,7 +163,6 @@ def test_sparse_weights(data):
         np.array([1.0, 2.0]),
         np.array(["naïve", "東京"]),
     ],
-    ids=str,
 )
 def test_labels(labels):
     estimator = fitted(scaled(lr()), (TWO[0], labels[TWO[1]]))
@@ -180,11 +180,11 @@ class TestBounds:
         mean, deviation = THREE[0].mean(axis=0), THREE[0].std(axis=0)
         assert np.allclose(self.bounds(StandardScaler()), np.abs(mean) + 16 * deviation)
 
-    @pytest.mark.parametrize("scaler", [MinMaxScaler(), MaxAbsScaler()])
+    @each("scaler", [MinMaxScaler(), MaxAbsScaler()])
     def test_of_a_range(self, scaler):
         assert np.allclose(self.bounds(scaler), 2 * np.abs(THREE[0]).max(axis=0))
 
-    @pytest.mark.parametrize("steps", [[], [RobustScaler()], [RobustScaler(), StandardScaler()]])
+    @each("steps", [[], [RobustScaler()], [RobustScaler(), StandardScaler()]])
     def test_of_nothing(self, steps):
         assert self.bounds(*steps) == (65536.0,) * 4
 
@@ -193,13 +193,12 @@ class TestBounds:
         assert self.bounds(StandardScaler(), MinMaxScaler()) == first
         assert self.bounds("passthrough", StandardScaler()) == first
 
-    @pytest.mark.parametrize(
+    @each(
         "choice",
         [
             {"with_mean": False},
             {"with_std": False},
         ],
-        ids=str,
     )
     def test_training_rows_are_within_them(self, choice):
         bounds = self.bounds(StandardScaler(**choice))
@@ -211,8 +210,8 @@ class TestBounds:
             model = LogisticModel.from_sklearn(fitted(scaled(lr(), scaler), (rows, THREE[1])))
             assert (np.abs(rows).max(axis=0) <= model.bounds).all()
 
-    @pytest.mark.parametrize(
-        ("given", "expected"),
+    @each(
+        "given, expected",
         [
             (10, (10.0,) * 4),
             (2.5, (2.5,) * 4),
@@ -224,8 +223,8 @@ class TestBounds:
     def test_given(self, given, expected):
         assert self.bounds(given=given) == expected
 
-    @pytest.mark.parametrize(
-        ("given", "reason"),
+    @each(
+        "given, reason",
         [
             ([1, 2], "2 bounds for 4 features"),
             ({"x9": 1}, "no feature 'x9'"),
@@ -250,8 +249,8 @@ def test_names():
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
-        ("estimator", "reason"),
+    @each(
+        "estimator, reason",
         [
             (LinearRegression(), "LinearRegression is not a logistic regression"),
             (RidgeClassifier(), "RidgeClassifier is not a logistic regression"),
@@ -270,7 +269,6 @@ class TestRefusals:
             (Pipeline([("p", PCA(2)), ("s", StandardScaler()), ("l", lr())]), "step PCA is not a"),
             (scaled(lr(), MinMaxScaler(clip=True)), r"MinMaxScaler\(clip=True\) is not linear"),
         ],
-        ids=lambda x: x if isinstance(x, str) else type(x).__name__,
     )
     def test_no_logistic_model(self, estimator, reason):
         with pytest.raises(ParameterError, match=reason):
@@ -294,7 +292,7 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="a class is a number or text, not None"):
             LogisticModel.from_sklearn(estimator)
 
-    @pytest.mark.parametrize("estimator", [lr(), sgd(), scaled(lr())])
+    @each("estimator", [lr(), sgd(), scaled(lr())])
     def test_not_fitted(self, estimator):
         with pytest.raises(ParameterError, match="is not fitted; call fit first"):
             LogisticModel.from_sklearn(estimator)
@@ -319,9 +317,7 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="not linear"):
             LogisticModel.from_sklearn(estimator)
 
-    @pytest.mark.parametrize(
-        "estimator", [OneVsRestClassifier(lr()), GridSearchCV(lr(), {"C": [1]})]
-    )
+    @each("estimator", [OneVsRestClassifier(lr()), GridSearchCV(lr(), {"C": [1]})])
     def test_not_fitted_around_others(self, estimator):
         with pytest.raises(ParameterError, match="not fitted"):
             LogisticModel.from_sklearn(estimator)
@@ -344,15 +340,15 @@ class TestOlderReleases:
         }
         return LogisticModel.from_sklearn(type("LogisticRegression", (), facts | attributes)()).link
 
-    @pytest.mark.parametrize("multi_class", ["auto", "deprecated", "multinomial"])
+    @each("multi_class", ["auto", "deprecated", "multinomial"])
     def test_multinomial(self, multi_class):
         assert self.link(3, multi_class=multi_class) == "softmax"
 
-    @pytest.mark.parametrize("solver", ["lbfgs", "liblinear"])
+    @each("solver", ["lbfgs", "liblinear"])
     def test_one_against_the_rest(self, solver):
         assert self.link(3, multi_class="ovr", solver=solver) == "ovr"
 
-    @pytest.mark.parametrize("multi_class", ["auto", "deprecated"])
+    @each("multi_class", ["auto", "deprecated"])
     def test_liblinear(self, multi_class):
         assert self.link(3, multi_class=multi_class, solver="liblinear") == "ovr"
 

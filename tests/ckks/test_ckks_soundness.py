@@ -6,6 +6,7 @@ import math
 import msgspec
 import pytest
 from ckks.parties import linear_model
+from each_case import each
 
 from securecomp.ckks import InferencePlan, planner
 from securecomp.ckks.seal import sigmoid_plan
@@ -28,10 +29,9 @@ def refused(found, reason):
         msgspec.json.decode(json.dumps(found), type=InferencePlan)
 
 
-@pytest.mark.parametrize(
-    ("choices", "field"),
+@each(
+    "choices, field",
     [({"protect_model": True}, "flood_bits"), ({"shareable_rows": 9}, "release_bits")],
-    ids=["flood", "release"],
 )
 def test_noise_that_the_modulus_does_not_hold(choices, field):
     plan = planner.plan(linear_model(5), **choices)
@@ -48,18 +48,16 @@ def test_noise_that_the_modulus_does_not_hold(choices, field):
     refused(found, "does not hold its largest logit")
 
 
-@pytest.mark.parametrize(
-    "choices", [{"protect_model": True}, {"shareable_rows": 9}], ids=["flood", "release"]
-)
+@each("choices", [{"protect_model": True}, {"shareable_rows": 9}])
 def test_an_error_below_the_noise(choices):
     plan = planner.plan(linear_model(5), **choices)
     hiding = plan.circuit.hiding / 2.0**plan.circuit.scale_bits
     assert 0 < hiding < plan.error
-    reason = "less than its digits and noise leave"
+    reason = "less than its digits and noise allow"
     refused(facts(plan) | {"error": hiding * 0.99}, reason)
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@each("kind", KINDS.values())
 def test_an_error_that_leaves_rounding_no_half(kind):
     plan = planner.plan(linear_model(5), **kind)
     assert plan.error <= plan.precision / 2

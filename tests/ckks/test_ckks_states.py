@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 from ckks.parties import Parties, table
+from each_case import each
 
 from securecomp.ckks import InferenceClient, InferenceServer, ModelOwner
 from securecomp.errors import LocalProtocolError, SecureCompError
@@ -29,7 +30,7 @@ CALLS = {
     (InferenceServer, "predict"): (b"",),
 }
 CELLS = [
-    pytest.param(kind, state, event, id=f"{kind.__name__}-{state.name}-{event}")
+    (kind, state, event)
     for kind, event in CALLS
     for state in State
     if (state, event) not in TABLES[kind]
@@ -52,7 +53,7 @@ def test_the_tables():
         assert {event for _, event in cells} == {event for k, event in CALLS if k is kind}
 
 
-@pytest.mark.parametrize(("kind", "state", "event"), CELLS)
+@each("kind, state, event", CELLS)
 def test_what_the_table_does_not_have_is_refused(kind, state, event, shared):
     it = role(shared, kind)
     it.state = state
@@ -65,7 +66,7 @@ def test_what_the_table_does_not_have_is_refused(kind, state, event, shared):
         it.state = S.READY
 
 
-@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
+@each("choice", CHOICES.values())
 def test_what_the_table_has_happens(choice):
     parties = Parties(**choice)  # registers, and loads an encrypted model
     assert parties.server.state is parties.ann.state is S.READY
@@ -77,7 +78,7 @@ def test_what_the_table_has_happens(choice):
     assert parties.ann.state is S.READY
 
 
-@pytest.mark.parametrize(("kind", "event"), CALLS, ids=lambda x: getattr(x, "__name__", x))
+@each("kind, event", CALLS)
 def test_a_refused_call_leaves_the_state(kind, event, shared):
     it = role(shared, kind)
     garbage = {"encrypt": [["x"]], "check": [b"garbage"]}
@@ -87,8 +88,8 @@ def test_a_refused_call_leaves_the_state(kind, event, shared):
     assert it.state is S.READY
 
 
-@pytest.mark.parametrize("kind", TABLES, ids=lambda k: k.__name__)
-@pytest.mark.parametrize("state", State)
+@each("kind", TABLES)
+@each("state", State)
 def test_abort_is_allowed_in_every_state_and_final(kind, state):
     it = role(Parties(), kind)
     it.state = state
@@ -100,7 +101,7 @@ def test_abort_is_allowed_in_every_state_and_final(kind, state):
                 getattr(it, event)(*CALLS[k, event])
 
 
-@pytest.mark.parametrize("kind", TABLES, ids=lambda k: k.__name__)
+@each("kind", TABLES)
 def test_abort_when_aborted(kind):
     it = role(Parties(), kind)
     it.abort()
@@ -171,7 +172,7 @@ def test_no_key_file_of_a_dropped_key():
         client.to_json()
 
 
-@pytest.mark.parametrize("kind", TABLES, ids=lambda k: k.__name__)
+@each("kind", TABLES)
 def test_roles_are_not_copied(kind, shared):
     it = role(shared, kind)
     for clone in (
@@ -184,7 +185,7 @@ def test_roles_are_not_copied(kind, shared):
             clone(it)
 
 
-@pytest.mark.parametrize("kind", TABLES, ids=lambda k: k.__name__)
+@each("kind", TABLES)
 def test_roles_show_their_name_and_state(kind, shared):
     it = role(shared, kind)
     assert repr(it) == f"{kind.__name__}({it.name!r}, ready)"

@@ -53,7 +53,9 @@ def test_what_it_measures(measured):
     page = " ".join(measured.split())
     for word in ("plain set-up online decode ratio bytes rounds memory error", "95 % interval"):
         assert word in page
-    assert 'Published claims: "MPC is 100 to 1,000 times slower"; "FHE is 10,000 to 1,000,000' in page
+    assert (
+        'Published claims: "MPC is 100 to 1,000 times slower"; "FHE is 10,000 to 1,000,000' in page
+    )
     assert "Quick: small sizes" in page
     assert report()["machine"]["cpu"] in page
 

@@ -193,7 +193,7 @@ class TestBudget:
     def test_more_rows_are_not_encrypted(self, five, fails, patients):
         patients[0].head(6).to_csv("six.csv", index=False)
         line = fails("encrypt", "north.key", "six.csv", "-o", "request.enc")
-        assert line.startswith("six.csv: 6 rows, and the plan answers 5 for one client in all")
+        assert line.startswith("six.csv: 6 rows, and the plan answers 5 in total for one client")
 
     def test_a_file_is_answered_or_spends_nothing(self, five, ok, fails, patients):
         patients[0].head(2).to_csv("two.csv", index=False)
@@ -225,7 +225,7 @@ class TestBudget:
             Path("elsewhere").mkdir(exist_ok=True)
             Path(name).write_text(text)
             line = fails("predict", name, *PREDICT[2:])
-            assert f"{name}.ledger: no ledger of answered rows is kept there" in line
+            assert f"{name}.ledger: there is no log of answered rows here" in line
             assert "bring back what `publish` made beside" in line
             assert not Path(f"{name}.ledger").exists()
 
@@ -279,7 +279,7 @@ class TestBadFiles:
             (("encrypt", "risk.server", "patients.csv", "-o", "x"), "not a client's key"),
             (("decrypt", "north.key", "answer.enc", "answer.enc", "-o", "x"), "is for 'north'"),
             (("decrypt", "north.key", "request.enc", "request.enc", "-o", "x"), "is for 'risk'"),
-            (("decrypt", "north.key", "request.enc", "model.json", "-o", "x"), "is no request"),
+            (("decrypt", "north.key", "request.enc", "model.json", "-o", "x"), "is not a request"),
             (("keygen", "none.offer", "b"), "none.offer: cannot be read"),
         ):
             assert text in fails(*arguments)

@@ -1,1 +1,1 @@
-"""Membership inference: can somebody tell whether a row was in the training data?"""
+"""Membership inference: telling whether a row was in a model's training data."""

@@ -1,6 +1,6 @@
-"""Attacks on membership: each gives every row a score, larger where it looks more like a member.
+"""Attacks on membership. Each gives every row a score, larger if it looks more like a member.
 
-An attack sees the model's answers on rows with known labels, and never who was a member.
+An attack sees the model's answers about rows with known labels. It never sees who is a member.
 
 Sources: Yeom, Giacomelli, Fredrikson, Jha, Privacy Risk in Machine Learning, CSF 2018 (loss);
 Shokri, Stronati, Song, Shmatikov, Membership Inference Attacks Against Machine Learning Models,
@@ -31,30 +31,30 @@ from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
 
 _LEAST_VARIANCE = 1e-4
-"""Of logits over shadows: where these all say the same, they are not certain of it."""
+"""Least variance of a logit over shadow models: if they all agree, they are still not certain."""
 _FEW = 20
-"""Rows of a class that an attack model of its own needs."""
-_POOL = "are the same; a pool is of rows that are in neither: leave them out of it"
+"""Rows of a class for each shadow model that give the class an attack model of its own."""
+_POOL = "are the same; a pool must have no attacked row: leave these out of it"
 
 
 class Attack(Protocol):
-    """What gives rows scores."""
+    """An attack that gives rows scores."""
 
     @property
     def name(self) -> str:
-        """What it is, in a few words."""
+        """Name of the attack, in a few words."""
 
     def scores(self, model: Any, rows: Rows) -> Floats:
-        """Return a score for each row, shape (n,); larger ones speak for membership."""
+        """Return a score for each row, shape (n,). Larger ones speak for membership."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossThreshold:
-    """Rows that the model predicts well are members: the score is minus the loss (Yeom et al.)."""
+    """Takes rows that the model predicts well for members: minus the loss (Yeom et al.)."""
 
     @property
     def name(self) -> str:
-        """What it is, in a few words."""
+        """Name of the attack, in a few words."""
         return "loss threshold"
 
     def scores(self, model: Any, rows: Rows) -> Floats:
@@ -64,17 +64,17 @@ class LossThreshold:
 
 @dataclass(frozen=True, slots=True)
 class ShadowModels:
-    """Learns from shadow models how answers on members look (Shokri et al.).
+    """Learns from shadow models how answers about members look (Shokri et al.).
 
-    One logistic attack model a class, of the label's logit, its square, the answer's entropy, and
-    whether the answer is right.
+    There is one logistic attack model for each class. Its features are the label's logit and its
+    square, the answer's entropy, and whether the answer is right.
 
     Attributes:
-        estimator: What the model was trained by; cloned.
-        pool: Rows and labels like the model's, none of which is a member or in the holdout.
-        shadows: How many models are trained, each on half of the pool.
+        estimator: The estimator that trained the model. It is cloned.
+        pool: Rows and labels like the model's; none is a member or in the holdout.
+        shadows: Number of models to train, each on half of the pool.
         entropy: Source of the halves and seeds.
-        progress: Called with how many are trained, of how many.
+        progress: Called with the number of trained models, and of all.
     """
 
     estimator: Any
@@ -85,15 +85,15 @@ class ShadowModels:
 
     @property
     def name(self) -> str:
-        """What it is, in a few words."""
+        """Name of the attack, in a few words."""
         return f"shadow models, {self.shadows}"
 
     def scores(self, model: Any, rows: Rows) -> Floats:
         """Return the log odds of membership of each row, by the attack models.
 
         Raises:
-            ParameterError: The estimator cannot be trained on the pool, or the pool has a row of
-                those that are attacked.
+            ParameterError: The estimator cannot be trained on the pool, or the pool has an attacked
+                row.
         """
         check_trainable(self.estimator, self.shadows)
         target, classes = answers(model, rows, "the rows"), classes_of(model)
@@ -134,20 +134,20 @@ def _features(said: Confidences) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class LikelihoodRatio:
-    """Compares a row's logit with what it is over shadow models with the row, and without (LiRA).
+    """Compares a row's logit with its logits under shadow models with and without the row (LiRA).
 
-    Logits are taken for normal. "online" trains shadows on halves of the attacked rows themselves,
-    and of the pool: for each row half of them have seen it. "offline" trains them on halves of a
-    pool only, once for any rows, and asks how unusual the logit would be without the row.
+    Logits are taken to be normal. "online" trains shadow models on halves of the attacked rows
+    themselves, and of the pool; half of the models have seen each row. "offline" trains them on
+    halves of a pool alone, once for any rows, and asks how unusual the logit is without the row.
 
     Attributes:
-        estimator: What the model was trained by; cloned.
-        pool: Rows and labels like the model's, none of them attacked. Needed offline.
-        shadows: How many models are trained.
+        estimator: The estimator that trained the model. It is cloned.
+        pool: Rows and labels like the model's; none is attacked. Needed offline.
+        shadows: Number of models to train.
         mode: "online" or "offline".
-        variance: "pooled" over rows, or of "each", for which 64 shadows are few.
+        variance: "pooled" over all rows, or of "each" row, for which 64 shadow models are few.
         entropy: Source of the halves and seeds.
-        progress: Called with how many are trained, of how many.
+        progress: Called with the number of trained models, and of all.
     """
 
     estimator: Any
@@ -160,15 +160,15 @@ class LikelihoodRatio:
 
     @property
     def name(self) -> str:
-        """What it is, in a few words."""
+        """Name of the attack, in a few words."""
         return f"likelihood ratio, {self.mode}, {self.shadows} shadow models"
 
     def scores(self, model: Any, rows: Rows) -> Floats:
-        """Return the log likelihood ratio of each row; offline the log probability of less.
+        """Return each row's log likelihood ratio; offline, the log probability of a smaller logit.
 
         Raises:
-            ParameterError: An argument that cannot be, a pool that is missing or has a row of
-                those that are attacked, or rows that the estimator cannot be trained on.
+            ParameterError: An invalid argument, a pool that is missing or has an attacked row, or
+                rows on which the estimator cannot be trained.
         """
         self._check()
         target = answers(model, rows, "the rows")
@@ -185,17 +185,18 @@ class LikelihoodRatio:
     def _check(self) -> None:
         check_trainable(self.estimator, self.shadows)
         if self.mode not in ("online", "offline"):
-            raise ParameterError(f'mode is "online" or "offline", not {self.mode!r}')
+            raise ParameterError(f'mode must be "online" or "offline", not {self.mode!r}')
         if self.variance not in ("pooled", "each"):
-            raise ParameterError(f'variance is "pooled" or "each", not {self.variance!r}')
+            raise ParameterError(f'variance must be "pooled" or "each", not {self.variance!r}')
         if self.mode == "offline" and self.pool is None:
             raise ParameterError(
-                "offline shadows are trained on a pool of rows that are not attacked: give one, or "
-                'take mode="online"'
+                "offline shadow models are trained on a pool of rows that are not "
+                "attacked; give one, "
+                'or take mode="online"'
             )
 
     def _shadow_logits(self, model: Any, rows: Rows) -> tuple[Floats, Inside]:
-        """Return each shadow's logit of each attacked row, and which were trained on it."""
+        """Return each shadow model's logits of the attacked rows, and the rows that it learned."""
         classes, count = classes_of(model), len(rows[1])
         x, y = checked_rows(rows, "the rows")
         lots = SeededRandom.fresh("likelihood ratio", self.entropy)
@@ -213,7 +214,7 @@ class LikelihoodRatio:
 
 
 def _moments(logits: Floats, which: Inside, variance: str) -> tuple[Floats, Floats]:
-    """Return mean and variance of some shadows' logits of each row."""
+    """Return mean and variance of each row's logits over some shadow models."""
     mean = logits.mean(axis=0, where=which)
     each = logits.var(axis=0, where=which, ddof=1)
     spread = each if variance == "each" else np.full_like(each, each.mean())

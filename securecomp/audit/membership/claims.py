@@ -1,4 +1,4 @@
-"""A promise that somebody made about a model, and what an attack says of it."""
+"""A claimed guarantee about a model, and the verdict of an attack on it."""
 
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -14,7 +14,7 @@ ASSUMED = {
     "split": "the members were drawn at random from the rows of both",
     "coins": "each row was a member by a fair coin of its own",
 }
-"""What a bound on epsilon supposes."""
+"""The assumption behind a bound on epsilon, by how the members were chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class Claim:
     """A claimed guarantee of differential privacy.
 
     Attributes:
-        epsilon: The promise, above 0.
-        delta: How much may be beyond it; 0 is said, not left out.
-        unit: What is protected: "record" or "patient".
-        relation: Whether a unit is there or not, or is replaced by another.
-        records: The most records of one patient.
+        epsilon: Epsilon, above 0.
+        delta: Delta. It must be given, even if it is 0.
+        unit: The protected unit: "record" or "patient".
+        relation: Whether neighbours differ in one unit's presence, or in its replacement.
+        records: Largest number of records of one patient.
     """
 
     epsilon: Amount
@@ -39,26 +39,26 @@ class Claim:
         epsilon_of(self.epsilon)
         if self.delta is None:
             raise ParameterError(
-                f"epsilon {self.epsilon} without a delta is no promise; say it (--delta 1e-5, or "
-                "0), as the training states it"
+                f"epsilon {self.epsilon} without a delta promises nothing; give the delta that the "
+                "training states (--delta 1e-5, or 0)"
             )
         delta_of(self.delta, needed=False)
         if self.unit is None:
             raise ParameterError(
-                f"epsilon {self.epsilon} of what? Say the unit that is protected: record or "
-                "patient (--unit)"
+                f"epsilon {self.epsilon} protects no unit; give the one that the training states: "
+                "record or patient (--unit)"
             )
         self.neighbours  # noqa: B018 - it checks relation, unit and records
 
     @property
     def neighbours(self) -> Neighbours:
-        """Between which data sets it is claimed."""
-        # Both are there: checked when the claim was made.
+        """The neighbouring data sets of the claim."""
+        # The unit is never None here: it was checked when the claim was made.
         return Neighbours(self.relation, self.unit or "record", self.records)
 
     @property
     def amounts(self) -> tuple[float, float]:
-        """Epsilon and delta as floats; an epsilon beyond 10,000 as that."""
+        """Epsilon and delta as floats; a larger epsilon counts as 10,000."""
         return float(min(epsilon_of(self.epsilon), _MOST)), float(exact(self.delta or 0, "delta"))
 
     def __str__(self) -> str:
@@ -68,14 +68,15 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an attack says of a claim.
+    """The result of holding a claim against an attack.
 
     Attributes:
         claim: The claim.
-        pvalue: How likely guesses as good are, at most, if it holds.
-        epsilon: The least that is consistent, at the claim's delta and for its neighbours.
+        pvalue: Upper bound of the probability of guesses as good as these, if the claim holds.
+        epsilon: The least epsilon that is consistent with the attack, at the claim's delta and for
+            its neighbours.
         guesses: The rule that shows it.
-        confidence: Of both.
+        confidence: Confidence of each of the two.
         chosen: How the members were chosen.
     """
 
@@ -93,7 +94,7 @@ class Verdict:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim cannot be true: exceeded, and the members were drawn by lot."""
+        """Whether the claim is false: it was exceeded, and the members were drawn at random."""
         return self.exceeded and self.chosen != "otherwise"
 
     def __str__(self) -> str:
@@ -102,20 +103,20 @@ class Verdict:
         p = "below 1e-12" if self.pvalue < 1e-12 else f"at most {above(self.pvalue)}"
         if self.refuted:
             return (
-                f"the claim of {self.claim} does not hold: {seen}; if it held, so many or more "
-                f"would be with probability {p}. Epsilon is at least {below(self.epsilon)} "
-                f"(confidence {level}). This supposes that {ASSUMED[self.chosen]}; if that is not "
-                'so, say chosen="otherwise" (--chosen otherwise)'
+                f"the claim of {self.claim} does not hold: {seen}; if it held, that many or more "
+                f"would be right with probability {p}. Epsilon is at least {below(self.epsilon)} "
+                f"(confidence {level}). This assumes that {ASSUMED[self.chosen]}; if they were "
+                'not, give chosen="otherwise" (--chosen otherwise)'
             )
         if self.exceeded:
             return (
-                f"the attack does better than {self.claim} would allow: {seen}. It refutes "
-                "nothing, because the members were not drawn at random, and may differ from the "
+                f"the attack does better than {self.claim} would allow: {seen}. This refutes "
+                "nothing, because the members were not drawn at random and may differ from the "
                 "holdout in more than membership: train once on a random part, and audit that"
             )
         return (
-            f"the attack does not refute {self.claim}: {seen}, and it would take more for "
-            f"confidence {level}. That is no proof of the claim"
+            f"the attack does not refute {self.claim}: {seen}, and more are needed for confidence "
+            f"{level}. That does not prove the claim"
         )
 
 
@@ -131,24 +132,24 @@ def above(pvalue: float) -> str:
 
 
 def check_units(claim: Claim, seen: Neighbours) -> None:
-    """Refuse to hold a claim against an audit of something else.
+    """Refuse to hold a claim against an audit of another unit.
 
     Raises:
-        ParameterError: It is about another unit, or a smaller one, than was audited.
+        ParameterError: The claim is about another unit, or a smaller one, than was audited.
     """
     if not isinstance(claim, Claim):
-        raise ParameterError(f"a claim is Claim(epsilon, delta, unit); not {claim!r}")
+        raise ParameterError(f"give a Claim(epsilon, delta, unit), not {claim!r}")
     theirs = claim.neighbours
     if theirs.unit != seen.unit:
         remedy = {
-            "patient": "say whose row each is, as identifiers (--identifier)",
-            "record": "leave identifiers out (--identifier), so that each row is a unit",
+            "patient": "give identifiers that tell whose row each is (--identifier)",
+            "record": "leave out identifiers (--identifier), so that each row is a unit",
         }[theirs.unit]
         raise ParameterError(
-            f"the claim is about a {theirs.unit}, and a {seen.unit} was audited; {remedy}"
+            f"the claim is about a {theirs.unit}, and the audit about a {seen.unit}; {remedy}"
         )
     if seen.records > theirs.records:
         raise ParameterError(
             f"the claim is about a patient with at most {theirs.records} records, and one here "
-            f"has {seen.records}; leave out the rest, as in training"
+            f"has {seen.records}; leave out the others, as in training"
         )

@@ -1,22 +1,22 @@
-"""From scores to guesses of membership that prove something, and what they prove.
+"""Guesses of membership from scores, and the evidence about epsilon that they give.
 
-The theorem of `bounds` is about units that are in the training data by a fair coin each. How the
-members came about says which coins there were:
+The theorem in `bounds` is about units that are in the training data by a fair coin each. The way in
+which the members were chosen tells which coins there were:
 
-- "coins": each unit was a member by its own fair coin. Guessed is: the highest scores are members,
-  the lowest are not. The data sets differ in one unit that is there or not: `add/remove`.
-- "split": the members were drawn at random, a fixed number of all units, as by scikit-learn's
-  `train_test_split`. A random pairing of members and others leaves open, in each pair, which of the
-  two was the member: a fair coin, independent of the other pairs' (by symmetry). Guessed is: the
-  one that scores higher. The data sets differ in one unit that is replaced by another.
-- "otherwise": by time, by site, by who came. Then members and others may differ in more than
+- "coins": each unit was a member by a fair coin of its own. The highest scores are guessed to be
+  members, and the lowest not. The data sets differ in the presence of one unit: `add/remove`.
+- "split": a fixed number of all units was drawn at random, as by scikit-learn's
+  `train_test_split`. Members and others are paired at random. Within a pair it was a fair coin,
+  independent of the other pairs, which of the two was the member (by symmetry). The higher score is
+  guessed. The data sets differ in one unit that is replaced by another.
+- "otherwise": by time, by site, or by who came. Members and others may then differ in more than
   membership, and no guess proves anything about epsilon.
 
-How many guesses are made is fixed beforehand: all, half of them, a quarter, ...; those of which the
-scores are surest. All numbers are tried, and the failure probability is divided by how many. Fewer
-guesses than that may be made, and those left out count as wrong: of pairs whose scores are equal,
-and of coins whose scores nine in ten units share. To guess them by a lot that the scores decide
-would give a model that says the same of everybody the same luck every time.
+The numbers of guesses are fixed beforehand: all, half of them, a quarter and so on, the surest
+first. All of these numbers are tried, and the failure probability is divided among them. A guess
+may be left out, and then counts as wrong: for a pair with equal scores, and for coins with a score
+that nine in ten units share. If a draw derived from the scores decided these, a model that says
+the same of everybody would have the same luck every time.
 """
 
 from dataclasses import dataclass
@@ -34,20 +34,20 @@ Chosen = Literal["split", "coins", "otherwise"]
 CHOSEN: tuple[Chosen, ...] = ("split", "coins", "otherwise")
 
 _FEWEST = 10
-"""Fewer guesses can refute hardly any promise, and would be paid for all the same."""
+"""Fewest guesses of a rule: fewer refute hardly any promise, and would cost as much."""
 _UNFAIR = 1e-6
 _ALIKE = 0.9
-"""Where more of the scores are equal, a lot among them would say more than the scores do."""
+"""Share of equal scores from which they are not guessed at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """How one rule did.
+    """The success of one guessing rule.
 
     Attributes:
-        rule: What was guessed.
-        guesses: How many guesses it made.
-        right: How many of them are right.
+        rule: The rule, in words.
+        guesses: Number of its guesses.
+        right: Number of right guesses.
     """
 
     rule: str
@@ -57,11 +57,11 @@ class Guesses:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What all rules together say about epsilon.
+    """The evidence of all rules together about epsilon.
 
     Attributes:
-        relation: Between which data sets the coins decided.
-        units: How many coins there were.
+        relation: Relation of the data sets between which the coins decided.
+        units: Number of coins.
         tests: The rules.
     """
 
@@ -70,7 +70,7 @@ class Evidence:
     tests: tuple[Guesses, ...]
 
     def pvalue(self, epsilon: float, delta: float, relation: Relation) -> float:
-        """Return how likely what was seen is, at most, if a promise is kept; all rules paid for.
+        """Return a bound of the evidence's probability if a promise is kept, over all rules.
 
         Raises:
             ParameterError: The coins say nothing about such neighbours.
@@ -80,7 +80,7 @@ class Evidence:
         return min(1.0, len(each) * min(each))
 
     def bound(self, delta: float, confidence: float, relation: Relation) -> tuple[float, Guesses]:
-        """Return what epsilon is at least, at a delta, and the rule that shows it.
+        """Return a lower bound of epsilon at a delta, and the rule that shows it.
 
         Raises:
             ParameterError: The coins say nothing about such neighbours.
@@ -102,16 +102,17 @@ class Evidence:
 
 
 def evidence(members: Floats, holdout: Floats, chosen: Chosen, relation: Relation) -> Evidence:
-    """Return what scores of members and others show.
+    """Return the evidence in scores of members and others.
 
     Args:
-        members: Scores, larger ones speak for membership.
-        holdout: Likewise.
-        chosen: How the members came about.
-        relation: Of the promise that is asked about.
+        members: Scores of members. Larger ones speak for membership.
+        holdout: Scores of others.
+        chosen: How the members were chosen.
+        relation: Relation of the promise in question.
 
     Raises:
-        ParameterError: No such way, or numbers of members and others that fair coins do not give.
+        ParameterError: No such choice, or numbers of members and others that fair coins would not
+            give.
     """
     check_chosen(chosen, len(members), len(holdout))
     lots = SeededRandom.of("guesses", members, holdout)
@@ -121,31 +122,31 @@ def evidence(members: Floats, holdout: Floats, chosen: Chosen, relation: Relatio
 
 
 def check_chosen(chosen: str, members: int, holdout: int) -> None:
-    """Refuse what is no way to choose members, or was not the way to choose these.
+    """Refuse an unknown way to choose members, or one that cannot have given these numbers.
 
     Args:
-        chosen: How they came about.
-        members: How many there are.
-        holdout: How many others.
+        chosen: How the members were chosen.
+        members: Number of members.
+        holdout: Number of others.
 
     Raises:
-        ParameterError: It says which ways there are, or that coins do not give such numbers.
+        ParameterError: An unknown way, or numbers that fair coins would not give.
     """
     if chosen not in CHOSEN:
         raise ParameterError(
-            f"chosen says how the members were chosen: one of {', '.join(CHOSEN)}, not {chosen!r}"
+            f"chosen tells how the members were chosen: one of {', '.join(CHOSEN)}, not {chosen!r}"
         )
     if chosen == "coins" and stats.binomtest(members, members + holdout).pvalue < _UNFAIR:
         raise ParameterError(
-            f"{members:,} members and {holdout:,} others are not what fair coins give; if so many "
-            'were drawn at random, say chosen="split" (--chosen split)'
+            f"fair coins would not give {members:,} members and {holdout:,} others; if this number "
+            'was drawn at random, give chosen="split" (--chosen split)'
         )
 
 
 def _by_coins(members: Floats, holdout: Floats, lots: SeededRandom) -> Evidence:
     units = len(members) + len(holdout)
     places = lots.ranks(np.concatenate([members, holdout]))
-    rising = np.zeros(units, bool)  # whether the unit at this place is a member
+    rising = np.zeros(units, bool)  # whether the unit at a place is a member
     rising[places[: len(members)]] = True
     ordered = np.sort(np.concatenate([members, holdout]))
     alike = ordered == ordered[units // 2]

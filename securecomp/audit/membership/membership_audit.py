@@ -1,4 +1,4 @@
-"""Membership inference: can anybody tell whose rows a model was trained on?
+"""Membership inference: telling whose rows a model was trained on.
 
     from securecomp.audit import Claim, membership_inference
 
@@ -6,8 +6,8 @@
     print(found)  # tables; .plots(), .to_json()
     found.check(Claim(epsilon=2, delta=1e-5, unit="record"))  # RefutedError if it cannot be true
 
-The auditor has the model and all rows, and learns what an attacker who has them would learn. An
-attack that finds little shows that this attack does, and not that none would find more.
+The auditor has the model and all rows, and learns what an attacker with these would learn. If an
+attack finds little, another one may still find more.
 """
 
 from collections.abc import Hashable, Sequence
@@ -30,18 +30,18 @@ from securecomp.statistics.cell_values import comparable, is_missing
 from securecomp.statistics.distributions import check_confidence
 
 FALSE_ALARMS = (0.001, 0.01)
-"""Rates at which detection is reported, as far as the holdout is large enough."""
+"""Rates of false alarms at which detection is reported, if the holdout is large enough."""
 Alike = Literal["refuse", "keep"]
 
 _SAME_ROWS = (
-    "are the same in all columns. A row of both is no holdout: leave it out of both (out of one "
-    "alone, it would tell the files apart by how common rows are). If they are different persons "
-    "who look alike, name the column that tells persons apart, as identifiers (--identifier), or "
-    'say alike="keep" (--alike keep)'
+    "are the same in all columns. A row in both is not a holdout: leave it out of both (left out "
+    "of one alone, common rows would tell the files apart). If they are different persons who "
+    "look alike, name the column that tells persons apart, as identifiers (--identifier), or give "
+    'alike="keep" (--alike keep)'
 )
 _SAME_PERSON = (
-    "are of the same person, who is no holdout: leave all rows of such persons out of both (out of "
-    "one alone, it would tell the files apart by who comes often)"
+    "are of the same person, who is not a holdout: leave all rows of such persons out of both "
+    "(left out of one alone, persons with many rows would tell the files apart)"
 )
 
 
@@ -65,25 +65,26 @@ def membership_inference(
         model: A fitted classifier with `predict_proba` and `classes_`.
         members: Features and labels that it was trained on, or a random part of them.
         holdout: Features and labels that it was not trained on.
-        attack: By default the loss threshold; shadow models and likelihood ratios (`attacks`) need
-            a way to train.
+        attack: By default the loss threshold. Shadow models and likelihood ratios (`attacks`) need
+            an estimator to train.
         chosen: How the members were chosen: "split" (a random, fixed number of all these rows),
-            "coins" (each row by a fair coin of its own) or "otherwise". It says what the bound on
-            epsilon means (`guesses`); it cannot be checked, and a wrong one gives a wrong bound.
-        identifiers: For members and holdout, whose row each is. A person's score is the mean of
-            the rows', and the unit is a patient. Otherwise each row is a unit.
-        alike: Whether a row of members that is in the holdout too is refused. Identifiers decide
-            that instead, if there are any.
-        delta: At which the bound on epsilon is stated, where no claim says one.
-        confidence: Of all intervals and bounds, each.
-        false_alarms: Rates at which detection is reported; by default .1 % and 1 %, as far as
-            the holdout has enough rows.
-        names: What errors call members and holdout, say files.
+            "coins" (each row by a fair coin of its own) or "otherwise". The meaning of the bound on
+            epsilon depends on it (`guesses`). It cannot be checked, and a wrong value gives a wrong
+            bound.
+        identifiers: The person of each row, for members and for holdout. A person's score is the
+            mean of the rows', and the unit is a patient. By default each row is a unit.
+        alike: Whether a row of members that is also in the holdout is refused. Identifiers decide
+            this instead, if they are given.
+        delta: Delta of the bound on epsilon if there is no claim.
+        confidence: Confidence of each interval and each bound.
+        false_alarms: Rates at which detection is reported. By default .1 % and 1 %, if the holdout
+            has enough rows.
+        names: Names of members and holdout in error messages, for example files.
 
     Raises:
         ParameterError: Rows or labels that the model does not take, members and holdout that
-            overlap, one class only, a holdout too small for a rate that was asked for, or an
-            argument that cannot be.
+            overlap, a single class, a holdout too small for a requested rate, or an invalid
+            argument.
     """
     known = classes_of(model)
     ours, others = checked_rows(members, names[0]), checked_rows(holdout, names[1])
@@ -93,7 +94,7 @@ def membership_inference(
     elif alike == "refuse":
         refuse_alike(ours, others, names, _SAME_ROWS)
     elif alike != "keep":
-        raise ParameterError(f'alike is "refuse" or "keep", not {alike!r}')
+        raise ParameterError(f'alike must be "refuse" or "keep", not {alike!r}')
     said = answers(model, ours, names[0]), answers(model, others, names[1])
     for one, name in zip(said, names, strict=True):
         _check_classes(one, name, len(known))
@@ -136,23 +137,23 @@ def membership_from_scores(
     false_alarms: Sequence[float] | None = None,
     fit: GeneralisationGap | None = None,
 ) -> MembershipReport:
-    """Return what scores from elsewhere show, say of a model that no classifier is.
+    """Report on scores from elsewhere, for example of a model that is not a classifier.
 
     Args:
-        members: One score a unit; larger ones speak for membership.
-        holdout: Likewise.
-        attack: What the scores are, in a few words.
-        chosen: As in `membership`.
-        unit: What has a score each: a record, or a patient with all records.
-        records: The most records of one patient.
-        delta: As in `membership`.
-        confidence: As in `membership`.
-        false_alarms: As in `membership`.
-        fit: How well the model fits members and holdout, if that is known.
+        members: One score for each unit that was trained on. Larger ones speak for membership.
+        holdout: One score for each unit that was not trained on.
+        attack: Name of the attack, in a few words.
+        chosen: As for `membership_inference`.
+        unit: The unit of a score: a record, or a patient with all records.
+        records: Largest number of records of one patient.
+        delta: As for `membership_inference`.
+        confidence: As for `membership_inference`.
+        false_alarms: As for `membership_inference`.
+        fit: Accuracy and loss on members and holdout, if they are known.
 
     Raises:
-        ParameterError: No scores, one that is not a number, a holdout too small for a rate that
-            was asked for, or an argument that cannot be.
+        ParameterError: No scores, a score that is not a number, a holdout too small for a requested
+            rate, or an invalid argument.
     """
     inside, outside = checked_scores(members, "members"), checked_scores(holdout, "holdout")
     _check_terms(chosen, (len(inside), len(outside)), delta, confidence, false_alarms)
@@ -176,13 +177,13 @@ def membership_from_scores(
 def _check_classes(said: Confidences, name: str, classes: int) -> None:
     if len(np.unique(said.truth)) < 2:
         raise ParameterError(
-            f"{name}: all rows are of one of the model's {classes} classes, so that an attack "
-            "could tell the class instead of membership; give rows of all classes"
+            f"{name}: all rows are of one of the model's {classes} classes, so an attack could "
+            "tell the class instead of membership; give rows of all classes"
         )
 
 
 def _scores(attack: Attack, model: Any, members: Rows, holdout: Rows) -> tuple[Floats, Floats]:
-    """Return an attack's scores of members and of others, all asked for at once."""
+    """Return an attack's scores of members and of others, from one call."""
     if not hasattr(attack, "scores"):
         raise ParameterError(
             f"attack is an attack of securecomp.audit, say LossThreshold(); not {attack!r}"
@@ -201,12 +202,12 @@ def _check_terms(
     confidence: float,
     false_alarms: Sequence[float] | None,
 ) -> None:
-    """Refuse what an audit of so many members and others cannot be about."""
+    """Refuse terms that do not fit an audit of this many members and others."""
     check_chosen(chosen, *units)
     delta_of(delta, needed=False)
     check_confidence(confidence)
     if isinstance(false_alarms, float | str):
-        raise ParameterError(f"false_alarms are several rates: give [{false_alarms!r}]")
+        raise ParameterError(f"false_alarms is a list of rates; give [{false_alarms!r}]")
     for rate in () if false_alarms is None else false_alarms:
         check_rate(rate, units[1])
 
@@ -217,15 +218,17 @@ def _persons(
     names: tuple[str, str],
 ) -> tuple[list[Hashable], list[Hashable]]:
     if not isinstance(identifiers, Sequence) or len(identifiers) != 2:
-        raise ParameterError("identifiers are two columns: the members' and the holdout's")
+        raise ParameterError("identifiers are two columns; give those of members and of holdout")
     found = []
     for given, count, name in zip(identifiers, counts, names, strict=True):
         persons = [None if is_missing(one) else comparable(one) for one in given]
         if len(persons) != count:
-            raise ParameterError(f"{name}: {count:,} rows and {len(persons):,} identifiers")
+            raise ParameterError(
+                f"{name}: {count:,} rows have {len(persons):,} identifiers; give one for each row"
+            )
         if None in persons:
             raise ParameterError(
-                f"{name}: row {persons.index(None) + 1} does not say whose it is; fill it in"
+                f"{name}: row {persons.index(None) + 1} has no identifier; fill it in"
             )
         found.append(persons)
     ours, others = found
@@ -233,7 +236,7 @@ def _persons(
 
 
 def _by_person(scores: Floats, persons: Sequence[Hashable]) -> tuple[Floats, int]:
-    """Return a score for each person, and the most rows of one."""
+    """Return a score for each person, and the largest number of rows of one person."""
     places: dict[Hashable, int] = {}
     person = np.array([places.setdefault(one, len(places)) for one in persons])
     rows = np.bincount(person)

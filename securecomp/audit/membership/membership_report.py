@@ -1,4 +1,4 @@
-"""What an attack on membership found, for people and machines, and what that says of a claim."""
+"""The report of an attack on membership, for people and machines, and its verdict on a claim."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,17 +21,17 @@ _POINTS = 60
 _SHORT = {
     "split": "members were drawn at random",
     "coins": "each row had a fair coin",
-    "otherwise": "never: members were not drawn",
+    "otherwise": "not valid: members were not drawn",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class GeneralisationGap:
-    """How well a model fits the rows it learned, and others.
+    """A model's fit to the rows it learned, and to others.
 
     Attributes:
-        accuracy: Share of members and of holdout rows that it classifies rightly.
-        loss: Their mean cross-entropy, in nats; infinite if a label was held impossible.
+        accuracy: Share of members, and of holdout rows, that it classifies rightly.
+        loss: Their mean cross-entropy, in nats; infinite if a label has probability 0.
     """
 
     accuracy: tuple[float, float]
@@ -39,7 +39,7 @@ class GeneralisationGap:
 
     @classmethod
     def of(cls, members: Confidences, holdout: Confidences) -> "GeneralisationGap":
-        """Return the fit that answers show."""
+        """Compute it from the model's answers."""
         return cls(
             (members.accuracy, holdout.accuracy),
             (float(members.losses.mean()), float(holdout.losses.mean())),
@@ -53,19 +53,19 @@ class GeneralisationGap:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MembershipReport(Exhibit):
-    """What an attack on membership found.
+    """The findings of an attack on membership.
 
     Attributes:
-        attack: Which one.
+        attack: Name of the attack.
         roc: The ROC curve of its scores.
-        chosen: How the members were chosen; it says what the bound on epsilon means.
-        units: What has a score each: a record or a patient, with at most so many records.
-        delta: At which the bound on epsilon is stated, where no claim says one.
-        confidence: Of intervals and bounds, each.
-        detections: Shares found at rates of false alarms.
-        too_small: Rates for which there are too few rows of holdout.
-        fit: How well the model fits members and holdout.
-        claim: What it is held against, in tables and figures.
+        chosen: How the members were chosen. The meaning of the bound on epsilon depends on it.
+        units: The unit of a score: a record, or a patient with a largest number of records.
+        delta: Delta of the bound on epsilon if there is no claim.
+        confidence: Confidence of each interval and each bound.
+        detections: Shares of members found at rates of false alarms.
+        too_small: Rates for which the holdout has too few rows.
+        fit: The model's fit to members and holdout.
+        claim: The claim in tables and figures.
     """
 
     attack: str
@@ -81,7 +81,7 @@ class MembershipReport(Exhibit):
 
     @property
     def title(self) -> str:
-        """The question in words."""
+        """The title, with the attack's name."""
         return f"Membership inference by {self.attack}"
 
     @property
@@ -99,24 +99,24 @@ class MembershipReport(Exhibit):
 
     @property
     def relation(self) -> Relation:
-        """Between which data sets the bound on epsilon is stated."""
+        """Relation of the neighbouring data sets in the bound on epsilon."""
         if self.claim is not None:
             return self.claim.relation
         return "add/remove" if self.chosen == "coins" else "replace-one"
 
     def evidence(self, relation: Relation | None = None) -> Evidence:
-        """Return the guesses, and what they say of promises for neighbours of a relation."""
+        """Return the guesses as evidence about promises for neighbours of a relation."""
         return evidence(*self.roc.scores, self.chosen, relation or self.relation)
 
     def bound(self) -> float:
-        """Return what epsilon is at least, at the claim's delta, or this audit's without one.
+        """Return a lower bound of epsilon, at the claim's delta or else at this audit's.
 
-        It is valid if the members were chosen as `chosen` says; for "otherwise" it is none.
+        It is valid if the members were chosen as `chosen` tells. For "otherwise" it is not valid.
         """
         return self.evidence().bound(self._delta, self.confidence, self.relation)[0]
 
     def against(self, claim: Claim) -> "MembershipReport":
-        """Return the same audit, held against a claim in tables and figures.
+        """Return the same report with a claim in its tables and figures.
 
         Raises:
             ParameterError: The claim is about another unit than was audited.
@@ -125,7 +125,7 @@ class MembershipReport(Exhibit):
         return replace(self, claim=claim)
 
     def verdict(self, claim: Claim) -> Verdict:
-        """Return what the attack says of a claim, and raise nothing for it.
+        """Return the verdict on a claim. A refuted claim raises no error here.
 
         Raises:
             ParameterError: The claim is about another unit than was audited.
@@ -137,11 +137,11 @@ class MembershipReport(Exhibit):
         return Verdict(claim, pvalue, least, by, self.confidence, self.chosen)
 
     def check(self, claim: Claim) -> Verdict:
-        """Refuse a claim that cannot be true.
+        """Refuse a claim that the attack refutes.
 
         Returns:
-            The verdict, if it refutes nothing. Where the members were chosen "otherwise", it may
-            say that the claim was exceeded; no error can be made of that.
+            The verdict, if it does not refute the claim. If the members were chosen "otherwise",
+            the verdict may be that the claim was exceeded; that is not an error.
 
         Raises:
             RefutedError: The claim does not hold, at this audit's confidence.
@@ -165,8 +165,8 @@ class MembershipReport(Exhibit):
         right = self.roc.balanced_accuracy(self.confidence).value
         perhaps = "" if self.area.low > 0.5 else " The difference may be chance."
         all_of_them = (
-            f"Who guesses of everybody whether they were members is right {_thousandth(right)} "
-            f"times in 1,000, of as many members as others; a coin is right 500 times.{perhaps}"
+            f"Among as many members as others, guesses about everybody are right "
+            f"{_thousandth(right)} times in 1,000; a coin is right 500 times.{perhaps}"
         )
         near = sorted(self.detections, key=lambda one: abs(math.log(one.false_alarms / 0.01)))
         at = next((one for one in near if one.accused or one.found), None)
@@ -176,9 +176,9 @@ class MembershipReport(Exhibit):
         share = at.found / (at.found + at.accused / m)
         more = from_counts(round(at.found * n), n, at.accused, m, 0, 1 - self.confidence) > 0
         return (
-            f"Of 1,000 people that the attack names at {_percent(at.false_alarms)} false alarms, "
-            f"{_thousandth(share)} are members, were half of all people members; by chance it "
-            f"would be 500. It finds {_thousandth(at.found)} of 1,000 members"
+            f"If half of all people are members, then of 1,000 people that the attack names at "
+            f"{_percent(at.false_alarms)} false alarms {_thousandth(share)} are members; by chance "
+            f"it would be 500. It finds {_thousandth(at.found)} of 1,000 members"
             f"{'' if more else ', which may be chance'}. {all_of_them}"
         )
 
@@ -216,9 +216,9 @@ class MembershipReport(Exhibit):
             for name, e, chance in numbers
         ]
         found = [
-            TextTable("how well the model fits", header, tuple(rows)),
+            TextTable("fit of the model", header, tuple(rows)),
             TextTable(
-                "what the attack finds",
+                "findings of the attack",
                 ("", "found", f"{level} from", "to", "by chance"),
                 tuple(attack),
             ),
@@ -238,7 +238,7 @@ class MembershipReport(Exhibit):
         return found
 
     def facts(self) -> dict[str, Any]:
-        """Return all numbers by name; what is infinite is None."""
+        """Return all numbers by name, with None for infinite ones."""
         held = self.evidence()
         least, by = held.bound(self._delta, self.confidence, self.relation)
         found: dict[str, Any] = {
@@ -288,7 +288,7 @@ class MembershipReport(Exhibit):
         return found
 
     def plots(self) -> list[Plot]:
-        """Return both ends of the ROC curve on logarithmic axes, with what the claim allows."""
+        """Return both ends of the ROC curve on logarithmic axes, with the limit by the claim."""
         series: dict[str, Columns] = {
             "members, by the highest scores": self.roc.band(self.confidence),
             "others, by the lowest scores": self.roc.turned().band(self.confidence),
@@ -299,7 +299,7 @@ class MembershipReport(Exhibit):
             Plot(
                 "line",
                 f"{self.title}: shares recognised against false alarms; dotted: chance",
-                "share of the other side that is taken for them (false alarms)",
+                "share of the other side that is mistaken for them (false alarms)",
                 "share that is recognised",
                 series,
                 reference=1.0,
@@ -308,32 +308,32 @@ class MembershipReport(Exhibit):
         ]
 
     def remarks(self) -> list[str]:
-        """Return the strength in words, and what must be known to judge it."""
+        """Return the strength in words, and the assumptions behind the numbers."""
         found = [self.words()]
         for rate in self.too_small:
             found.append(
                 f"A rate of {_percent(rate)} false alarms needs {rows_needed(rate):,} rows of "
-                f"holdout, and there are {self.roc.holdout:,}: it is not estimated."
+                f"holdout, and there are {self.roc.holdout:,}, so it is not estimated."
             )
         if self.claim is not None:
             found.append(_sentence(str(self.verdict(self.claim))))
             if self.evidence().relation != self.claim.relation:
                 found.append(
-                    "Members and others differ by putting one in the other's place; a promise for "
-                    "add/remove holds for that with twice its epsilon, and the figure shows so."
+                    "Members and others differ by one unit in place of another. For this a promise "
+                    "for add/remove holds with twice its epsilon, as in the figure."
                 )
         if self.chosen == "otherwise":
             found.append(
-                "The members were not drawn at random. What tells them from the holdout may be "
-                "when or where they were seen, and not that they were learned: no epsilon follows."
+                "The members were not drawn at random. They may differ from the holdout by time or "
+                "place, and not only by having been learned, so nothing follows about epsilon."
             )
         else:
             found.append(
-                f"The bound on epsilon supposes that {ASSUMED[self.chosen]}; nobody can check that "
-                "from the rows."
+                f"The bound on epsilon assumes that {ASSUMED[self.chosen]}. The rows cannot show "
+                "whether this is so."
             )
         found.append(
-            "An attack that finds little proves nothing: another one, or one with more shadow "
+            "An attack that finds little proves nothing. Another one, or one with more shadow "
             "models, may find more."
         )
         return found
@@ -343,7 +343,7 @@ class MembershipReport(Exhibit):
         return self.delta if self.claim is None else self.claim.amounts[1]
 
     def promise(self) -> str:
-        """Return what promises the bound on epsilon is about, say "at delta 0 (...)"."""
+        """Return the kind of promise that is bounded, for example "at delta 0 (...)"."""
         return f"at delta {self._delta:g} ({replace(self.units, relation=self.relation)})"
 
     def _bounds(self) -> list[tuple[str, str, str]]:
@@ -358,7 +358,7 @@ class MembershipReport(Exhibit):
         if min(self.roc.members, self.roc.holdout) >= 4:
             trials = Trials(*self.roc.scores).bound(self._delta, self.confidence)
             estimate = (
-                "threshold, as if rows were runs",
+                "threshold, with rows taken for runs",
                 below(trials.epsilon),
                 "an estimate only",
             )
@@ -366,7 +366,7 @@ class MembershipReport(Exhibit):
         return rows
 
     def _allowed(self, claim: Claim) -> Columns:
-        """Return the most that can be found at each rate of false alarms, if a claim holds."""
+        """Return the largest detection at each rate of false alarms if a claim holds."""
         epsilon, delta = converted(*claim.amounts, claim.relation, self.evidence().relation)
         rates = np.geomspace(1 / max(self.roc.holdout, self.roc.members), 1, _POINTS).tolist()
         most = [best_detection(epsilon, min(delta, 1 - 1e-12), rate) for rate in rates]

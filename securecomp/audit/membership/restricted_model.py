@@ -1,4 +1,4 @@
-"""What a model answers: probabilities, or less."""
+"""A model that answers with less than its probabilities."""
 
 from typing import Any, Literal
 
@@ -14,17 +14,16 @@ FORMS: tuple[Form, ...] = ("probabilities", "rounded", "top", "labels")
 
 
 class RestrictedModel:
-    """A fitted classifier that tells less, for attacks to try: one argument before the model.
+    """A fitted classifier that tells less, to see how attacks fare against it.
 
-    What it buys: attacks that follow small differences of scores (inversion, matching an answer,
-    membership by the loss) lose what they follow, and need more questions or fail. What it does not
-    buy: a label alone is enough to tell members from others by how far a row can be changed before
-    the label flips (Choquette-Choo et al., ICML 2021), to extract a model (Tramèr et al., USENIX
-    Security 2016), and to infer an attribute that the label depends on. Fewer digits are no
-    guarantee; noise in training is.
+    Attacks that follow small differences of scores (inversion, matching an answer, membership by
+    the loss) then need more questions, or fail. But a label alone is enough to tell members from
+    others, by how far a row can change before the label flips (Choquette-Choo et al., ICML 2021),
+    to extract a model (Tramèr et al., USENIX Security 2016), and to infer an attribute on which the
+    label depends. Fewer digits guarantee nothing. Noise in training does.
 
     Attributes:
-        classes_: The model's.
+        classes_: The labels of the model.
     """
 
     def __init__(
@@ -35,12 +34,12 @@ class RestrictedModel:
         decimals: int | None = None,
         k: int | None = None,
     ) -> None:
-        """Choose what is told.
+        """Choose the form of answers.
 
         Args:
             model: Fitted, with `predict_proba` and `classes_`.
-            form: "probabilities"; "rounded" to so many `decimals`; "top": those of the `k`
-                likeliest classes, others 0; "labels": 1 for the label, others 0.
+            form: "probabilities"; "rounded": probabilities with `decimals` decimals; "top": those
+                of the `k` likeliest classes, others 0; "labels": 1 for the label, others 0.
             decimals: For "rounded", from 0 to 15.
             k: For "top", from 1 to the number of classes.
 
@@ -49,13 +48,13 @@ class RestrictedModel:
         """
         self.classes_ = np.array(classes_of(model))
         if form not in FORMS:
-            raise ParameterError(f"a form is one of {', '.join(FORMS)}, not {form!r}")
+            raise ParameterError(f"the form must be one of {', '.join(FORMS)}, not {form!r}")
         if (decimals is not None) != (form == "rounded") or (k is not None) != (form == "top"):
             raise ParameterError('"rounded" takes decimals, "top" takes k, and no other form does')
         if decimals is not None and not _whole(decimals, 0, 15):
-            raise ParameterError(f"decimals are from 0 to 15, not {decimals!r}")
+            raise ParameterError(f"decimals must be from 0 to 15, not {decimals!r}")
         if k is not None and not _whole(k, 1, len(self.classes_)):
-            raise ParameterError(f"k is from 1 to {len(self.classes_)} classes, not {k!r}")
+            raise ParameterError(f"k must be from 1 to the {len(self.classes_)} classes, not {k!r}")
         self.model, self.form, self.decimals, self.k = model, form, decimals, k
 
     def predict(self, rows: Any) -> npt.NDArray[Any]:
@@ -63,14 +62,14 @@ class RestrictedModel:
         return np.asarray(self.model.predict(rows))
 
     def predict_proba(self, rows: Any) -> Floats:
-        """Return what can be made of the answers, shape (n, classes); rows need not sum to 1."""
+        """Return the answers, shape (n, classes). A row need not sum to 1."""
         if self.form == "labels":
             return np.asarray(self.predict(rows)[:, None] == self.classes_, np.float64)
         scores = probabilities(self.model, rows, "the rows")
         if self.form == "rounded":
             return np.round(scores, self.decimals or 0)
         if self.form == "top":
-            # The first of equal ones, as argmax has it.
+            # Of equal ones the first, as argmax does.
             ranks = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1, kind="stable")
             return np.where(ranks < (self.k or 0), scores, 0.0)
         return scores

@@ -1,11 +1,11 @@
-"""How well scores tell members from others: the ROC curve and its numbers, each with an interval.
+"""The ROC curve of scores of members and others, and its numbers, each with an interval.
 
 A score above a threshold accuses its row of membership. Equal scores are never told apart: a
 threshold accuses all of them or none.
 
 Sources: DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988) 837-845, with midranks; Massart,
 Annals of Probability 18 (1990) 1269-1283; Carlini et al., Membership Inference Attacks From First
-Principles, IEEE S&P 2022, section III, for why low rates of false alarms are what counts.
+Principles, IEEE S&P 2022, section III, on the importance of low rates of false alarms.
 """
 
 import bisect
@@ -24,7 +24,7 @@ from securecomp.statistics.distributions import check_confidence, half_width
 
 Counts = npt.NDArray[np.intp]
 Columns = dict[str, Sequence[float]]
-"""Of a figure: x, y, and perhaps low and high."""
+"""Columns of a figure: x and y, and sometimes low and high."""
 
 _POINTS = 60
 _BAND = 25
@@ -36,8 +36,8 @@ class Estimate:
 
     Attributes:
         value: The number.
-        low: The interval's lower end.
-        high: And its upper one.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
     """
 
     value: float
@@ -47,17 +47,17 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What share of the members is found at a rate of false alarms.
+    """The share of members found at a rate of false alarms.
 
     Attributes:
-        false_alarms: The rate that was asked for.
-        threshold: Scores above it accuse: the smallest at which no larger share of the holdout is
-            accused.
-        accused: So many of the holdout are.
-        found: The share of the members that is found.
-        low: The true share at the true rate asked for is at least this: the threshold was chosen
-            on the same holdout, so that it is moved to where its rate surely is not higher.
-        high: And at most this.
+        false_alarms: The requested rate.
+        threshold: Scores above it accuse. It is the smallest at which no larger share of the
+            holdout is accused.
+        accused: Number of accused rows of the holdout.
+        found: Share of members found.
+        low: Lower bound of the true share at the requested rate. The threshold was chosen on the
+            same holdout, so it is moved to where its true rate is surely not higher.
+        high: Upper bound of that share.
     """
 
     false_alarms: float
@@ -74,31 +74,30 @@ class Detection:
 
 
 def rows_needed(false_alarms: float) -> int:
-    """Return how many rows of holdout a rate of false alarms needs: that one row is such a share.
+    """Return the rows of holdout that a rate of false alarms needs, so that one row is that share.
 
     Raises:
-        ParameterError: No rate above 0 and below 1.
+        ParameterError: The rate is not above 0 and below 1.
     """
     number = isinstance(false_alarms, int | float) and not isinstance(false_alarms, bool)
     if not number or not 0 < false_alarms < 1:
         raise ParameterError(
-            f"a rate of false alarms is between 0 and 1, say 0.001; not {false_alarms!r}"
+            f"a rate of false alarms lies between 0 and 1, for example 0.001, not {false_alarms!r}"
         )
     return math.ceil(1 / Fraction(f"{float(false_alarms):.15g}"))
 
 
 def check_rate(false_alarms: float, holdout: int) -> None:
-    """Refuse a rate of false alarms that so many rows, or persons, of holdout cannot show.
+    """Refuse a rate of false alarms for which the holdout has too few rows, or persons.
 
     Raises:
-        ParameterError: It says how many are needed.
+        ParameterError: The holdout is too small. The message tells the number that is needed.
     """
     needed = rows_needed(false_alarms)
     if holdout < needed:
         raise ParameterError(
             f"a rate of false alarms of {100 * false_alarms:g} % needs at least {needed:,} rows "
-            f"of holdout, so that one is such a share, and there are {holdout:,}; give more, or "
-            "ask for a higher rate"
+            f"of holdout, and there are {holdout:,}; give more, or ask for a higher rate"
         )
 
 
@@ -106,7 +105,7 @@ class Roc:
     """The ROC curve of scores.
 
     Args:
-        members: Scores of members, larger ones speak for membership; infinite ones may be.
+        members: Scores of members. Larger ones speak for membership; they may be infinite.
         holdout: Scores of others.
 
     Raises:
@@ -119,21 +118,21 @@ class Roc:
 
     @property
     def scores(self) -> tuple[Floats, Floats]:
-        """The scores of members and of others, ascending."""
+        """Scores of members and of others, ascending."""
         return self._members, self._holdout
 
     @property
     def members(self) -> int:
-        """How many members there are."""
+        """Number of members."""
         return len(self._members)
 
     @property
     def holdout(self) -> int:
-        """How many others there are."""
+        """Number of others."""
         return len(self._holdout)
 
     def counts(self) -> tuple[Counts, Counts]:
-        """Return accused others and found members at each threshold, from none to all."""
+        """Return the numbers of accused others and found members at each threshold, 0 to all."""
         thresholds = np.union1d(self._members, self._holdout)[::-1]
         alarms = self.holdout - np.searchsorted(self._holdout, thresholds, "left")
         found = self.members - np.searchsorted(self._members, thresholds, "left")
@@ -147,10 +146,10 @@ class Roc:
     def area(self, confidence: float = 0.95) -> Estimate:
         """Return the area under the curve with an interval.
 
-        The area is the probability that a member scores higher than another, ties half. The
-        interval is DeLong's of the same scores and two more on each side, one above all and one
-        below all, as Agresti and Coull (1998) do with shares. Without these its variance is far too
-        small where few rows are out of order, and 0 where none is.
+        The area is the probability that a member scores higher than a non-member; ties count half.
+        The interval is DeLong's for the same scores and two more on each side, one above all and
+        one below all, as Agresti and Coull (1998) do with shares. Without these its variance would
+        be far too small where few rows are out of order, and 0 where all are in order.
         """
         width = half_width(check_confidence(confidence))
         area = float(_wins(*self.scores)[0].mean())
@@ -161,17 +160,17 @@ class Roc:
         return Estimate(area, min(area, low), max(area, high))
 
     def detection(self, false_alarms: float, confidence: float = 0.95) -> Detection:
-        """Return what share of the members is found at a rate of false alarms.
+        """Return the share of members found at a rate of false alarms.
 
         Raises:
-            ParameterError: The holdout is too small to estimate it; it says how many rows are
-                needed.
+            ParameterError: The holdout is too small to estimate it. The message tells the number
+                of rows that is needed.
         """
         check_rate(false_alarms, self.holdout)
         return self._detection(Fraction(f"{float(false_alarms):.15g}"), confidence)
 
     def accusing(self, others: int, confidence: float = 0.95) -> Detection:
-        """Return what is found where at most so many others are accused, 1 or more."""
+        """Return the share of members found when at most `others` others are accused, 1 or more."""
         return self._detection(Fraction(others, self.holdout), confidence)
 
     def _detection(self, rate: Fraction, confidence: float) -> Detection:
@@ -179,7 +178,8 @@ class Roc:
         allowed = math.floor(rate * self.holdout)
         threshold = self._above(allowed)
         # The true rate beyond the k-th of n scores is a beta variable of k and n + 1 - k, or
-        # smaller where scores are equal; half of the failure is for it, half for the members.
+        # smaller where scores are equal. Half of the failure probability is for it, and half for
+        # the members.
         places = range(1, self.holdout + 1)
 
         def over(k: int) -> float:
@@ -200,7 +200,7 @@ class Roc:
     def advantage(self, confidence: float = 0.95) -> Estimate:
         """Return the largest difference of share found and rate of false alarms.
 
-        The interval holds for all thresholds at once, the best one among them (Dvoretzky, Kiefer,
+        The interval holds for all thresholds at once, so also for the best one (Dvoretzky, Kiefer,
         Wolfowitz, Massart; half of the failure probability for each side).
         """
         failure = 1 - check_confidence(confidence)
@@ -212,16 +212,16 @@ class Roc:
         return Estimate(best, max(0.0, best - slack), min(1.0, best + slack))
 
     def balanced_accuracy(self, confidence: float = 0.95) -> Estimate:
-        """Return the best mean of the shares of members and of others that are recognised."""
+        """Return the largest mean of the recognised shares of members and of others."""
         found = self.advantage(confidence)
         return Estimate(*((1 + value) / 2 for value in (found.value, found.low, found.high)))
 
     def turned(self) -> "Roc":
-        """Return how well others are told from members, by low scores."""
+        """Return the curve of recognising others by low scores."""
         return Roc(-self._holdout, -self._members)
 
     def points(self) -> Columns:
-        """Return some points of the curve, none at 0, for logarithmic axes."""
+        """Return points of the curve for logarithmic axes, without those at 0."""
         x, y = self.curve()
         x, y = x[(x > 0) & (y > 0)], y[(x > 0) & (y > 0)]
         steps = np.geomspace(1 / self.holdout, 1, _POINTS)
@@ -229,7 +229,7 @@ class Roc:
         return {"x": x[at].tolist(), "y": y[at].tolist()}
 
     def band(self, confidence: float = 0.95) -> Columns:
-        """Return shares found at some rates of false alarms with intervals, none at 0."""
+        """Return shares found at rates of false alarms, with intervals, without those at 0."""
         counts = np.unique(np.geomspace(1, self.holdout, _BAND, endpoint=False).astype(int))
         each = [self.accusing(int(count), confidence) for count in counts]
         found = [one for one in each if one.found > 0]
@@ -242,7 +242,7 @@ class Roc:
         }
 
     def _above(self, allowed: int) -> float:
-        """Return the threshold above which at most so many others are."""
+        """Return the lowest threshold with at most `allowed` others above it."""
         return (
             float(self._holdout[self.holdout - 1 - allowed])
             if allowed < self.holdout
@@ -254,7 +254,7 @@ class Roc:
 
 
 def _wins(members: Floats, holdout: Floats) -> tuple[Floats, Floats]:
-    """Return which part of the others each member is above, and of the members each other below."""
+    """Return the share of others below each member, and of members above each other."""
     n, m = len(members), len(holdout)
     ranks = stats.rankdata(np.concatenate([members, holdout]))
     above = (ranks[:n] - stats.rankdata(members)) / m

@@ -1,7 +1,7 @@
-"""Shadow models: what the attacked model would be, had it been trained on other rows.
+"""Shadow models: models like the attacked one, trained on other rows.
 
-Each is trained in the same way as the attacked model, on a random half of rows, so that the
-attacker sees how answers look for rows that were learned, and for rows that were not.
+Each is trained in the same way as the attacked model, on a random half of rows. They show the
+attacker how answers look for rows that were learned, and for rows that were not.
 
 Needs scikit-learn (`pip install 'securecomp[federated]'`).
 """
@@ -18,22 +18,24 @@ from securecomp.audit.seeded_random import SeededRandom
 from securecomp.errors import BackendUnavailableError, ParameterError
 
 Inside = npt.NDArray[np.bool_]
-"""For each shadow, shape (shadows,), and row, shape (rows,): whether it was trained on."""
+"""Shape (shadows, rows): whether a shadow model was trained on a row."""
 Progress = Callable[[int, int], None]
 
 
 def check_trainable(estimator: Any, shadows: int) -> None:
-    """Refuse what cannot be trained, or so few shadows that nothing is seen.
+    """Refuse an object that cannot be trained, or too few shadow models.
 
     Raises:
-        ParameterError: Fewer than 4, an odd number, or no scikit-learn estimator.
+        ParameterError: Fewer than 4 or an odd number, or not a scikit-learn estimator.
         BackendUnavailableError: scikit-learn is not installed.
     """
     if isinstance(shadows, bool) or not isinstance(shadows, int) or shadows < 4 or shadows % 2:
-        raise ParameterError(f"shadows: an even number from 4 on, say 64; not {shadows!r}")
+        raise ParameterError(
+            f"shadows must be an even number of at least 4, for example 64, not {shadows!r}"
+        )
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
         raise ParameterError(
-            "estimator: give what the model was trained by, as scikit-learn's estimators are; not "
+            "estimator: give the scikit-learn estimator that trained the model, not "
             f"{type(estimator).__name__}"
         )
     sklearn_clone()
@@ -49,16 +51,16 @@ def sklearn_clone() -> Callable[[Any], Any]:
         from sklearn.base import clone
     except ImportError as error:
         raise BackendUnavailableError(
-            "shadow models need scikit-learn; pip install 'securecomp[federated]'"
+            "shadow models need scikit-learn: pip install 'securecomp[federated]'"
         ) from error
     found: Callable[[Any], Any] = clone
     return found
 
 
 def halves(shadows: int, rows: int, lots: SeededRandom) -> Inside:
-    """Return who trains on what: each row is in exactly half of the shadows, by lot."""
+    """Return the rows of each shadow model: each row is in exactly half of them, at random."""
     inside = np.zeros((shadows, rows), bool)
-    block = max(1, (1 << 20) // shadows)  # rows whose lots are drawn at once
+    block = max(1, (1 << 20) // shadows)  # rows that are drawn at once
     for start in range(0, rows, block):
         count = min(block, rows - start)
         order = np.argsort(lots.words(shadows * count).reshape(shadows, count), axis=0)
@@ -78,16 +80,16 @@ def trained(
     """Train one shadow after the other.
 
     Args:
-        estimator: What to clone; every `random_state` in it is drawn anew.
+        estimator: The estimator to clone. Every `random_state` in it is drawn anew.
         x: Rows.
         y: Their labels.
-        inside: Which rows each is trained on.
+        inside: The rows of each shadow model.
         classes: The labels that the attacked model knows.
-        lots: Where the seeds come from.
-        progress: Called with how many are trained, of how many.
+        lots: Source of the seeds.
+        progress: Called with the number of trained models, and of all.
 
     Raises:
-        ParameterError: The rows of a shadow lack a class.
+        ParameterError: The rows of a shadow model lack a class.
     """
     clone = sklearn_clone()
     for number, mask in enumerate(inside):
@@ -106,7 +108,9 @@ def trained(
             )
         shadow.fit(taken(x, np.flatnonzero(mask)), labels)
         if classes_of(shadow) != classes:
-            raise ParameterError("the estimator orders its classes otherwise than the model")
+            raise ParameterError(
+                "the estimator and the model have their classes in different orders"
+            )
         if progress is not None:
             progress(number + 1, len(inside))
         yield shadow

@@ -1,4 +1,4 @@
-"""One attack on several models: how strong it is as noise in training grows."""
+"""One attack on several models, to compare its strength as noise in training grows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ class Strength(Exhibit):
     """Audits of several models side by side.
 
     Attributes:
-        audits: Name of a model, such as "epsilon 2", to its audit; in the order to show.
+        audits: Name of a model, such as "epsilon 2", to its audit, in the order of the table.
     """
 
     audits: Mapping[str, MembershipReport]
 
     def __post_init__(self) -> None:
         if not self.audits:
-            raise ParameterError("there are no audits to compare; give one at least")
+            raise ParameterError("there are no audits to compare; give at least one")
 
     @property
     def title(self) -> str:
-        """The question in words."""
-        return "How strong the attack is on each model"
+        """The title."""
+        return "Strength of the attack on each model"
 
     def grids(self) -> list[TextTable]:
-        """Return a row for each model."""
+        """Return a table with one row for each model."""
         first = next(iter(self.audits.values()))
         rates = sorted({d.false_alarms for a in self.audits.values() for d in a.detections})
         found = [f"found at {100 * rate:g} %" for rate in rates]
@@ -54,7 +54,7 @@ class Strength(Exhibit):
         return [TextTable("", header, tuple(rows))]
 
     def facts(self) -> dict[str, Any]:
-        """Return each audit's facts by the model's name."""
+        """Return the facts of each audit by the model's name."""
         return {"models": {name: audit.facts() for name, audit in self.audits.items()}}
 
     def plots(self) -> list[Plot]:
@@ -77,7 +77,7 @@ class Strength(Exhibit):
         ]
 
     def remarks(self) -> list[str]:
-        """Return each model's strength in words, and what the bounds on epsilon are about."""
+        """Return the strength on each model in words, and the promises that are bounded."""
         found = [f"{name}: {audit.words()}" for name, audit in self.audits.items()]
         about: dict[str, list[str]] = {}
         for name, audit in self.audits.items():
@@ -85,5 +85,5 @@ class Strength(Exhibit):
                 about.setdefault(audit.promise(), []).append(name)
         for promise, names in about.items():
             which = "" if len(about) == 1 else f" of {', '.join(names)}"
-            found.append(f"Epsilon{which} is at least so much {promise}.")
+            found.append(f"The bounds on epsilon{which} are {promise}.")
         return found

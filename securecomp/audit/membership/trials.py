@@ -1,8 +1,8 @@
-"""Audits by many runs: a training is repeated with a unit and without it, and one score taken each.
+"""Audits by many runs: training is repeated with a unit and without it, with a score for each run.
 
-This bounds epsilon without any supposition but that the runs are independent, and as closely as
-many runs allow; it takes hundreds of trainings where `guesses` takes one. The closest bounds come
-from a unit that is far from all others, and from data as an adversary would choose them.
+This bounds epsilon under the only assumption that the runs are independent, and as closely as many
+runs allow. It takes hundreds of trainings, where `guesses` takes one. The closest bounds come from
+a unit that is far from all others, and from data that an adversary would choose.
 
 Source: Jagielski, Ullman, Oprea, Auditing Differentially Private Machine Learning, NeurIPS 2020.
 """
@@ -34,15 +34,15 @@ _FEWEST = 4
 
 @dataclass(frozen=True, slots=True)
 class TrialsBound:
-    """What trials show.
+    """A lower bound on epsilon from trials.
 
     Attributes:
-        epsilon: At least this, at `delta`, for the trials' own neighbours.
-        delta: Of the promise.
-        confidence: With this probability the bound holds.
-        rules: How many rules were tried, and paid for.
-        recognises: Which trials the best rule recognises: "with" or "without" the unit.
-        units: Between which data sets.
+        epsilon: The bound, at `delta`, for the trials' own neighbours.
+        delta: Delta of the promise.
+        confidence: Probability that the bound holds.
+        rules: Number of rules that were tried, and among which the failure probability is divided.
+        recognises: The trials that the best rule recognises: "with" or "without" the unit.
+        units: The neighbouring data sets.
     """
 
     epsilon: float
@@ -63,9 +63,9 @@ class Trials:
     """Scores of independent runs.
 
     Args:
-        with_unit: One score for each run with the unit; larger ones speak for "with".
-        without: One for each run without it, or with another in its place.
-        units: What the runs differ in: by default one record, there or not.
+        with_unit: One score for each run with the unit. Larger ones speak for "with".
+        without: One score for each run without it, or with another in its place.
+        units: The difference between the runs. By default one record, present or absent.
 
     Raises:
         ParameterError: A score that is not a number.
@@ -88,19 +88,19 @@ class Trials:
         """Bound epsilon from below.
 
         With choice "all", the thresholds are scores of one side: the lowest, the median, the upper
-        quarter, ..., the highest. That side's true rate beyond its k-th score is distributed as is
-        known (a beta variable), and the other side's count is binomial, so that the threshold needs
-        no scores of its own; all thresholds and both directions share the failure probability. With
-        "half", one half of each side, by lot, chooses threshold and direction, and the other is
-        counted. Equal scores are put in order by lot.
+        quarter and so on, to the highest. That side's true rate beyond its k-th score has a known
+        distribution (beta), and the other side's count is binomial. So the threshold needs no
+        scores of its own. All thresholds and both directions share the failure probability. With
+        "half", a random half of each side chooses threshold and direction, and the other half is
+        counted. Equal scores are ordered at random.
 
         Args:
-            delta: Of the promise.
-            confidence: Of the bound.
+            delta: Delta of the promise.
+            confidence: Confidence of the bound.
             choice: "all" or "half".
 
         Raises:
-            ParameterError: An argument that cannot be.
+            ParameterError: An invalid argument.
         """
         failure = 1 - check_confidence(confidence)
         beyond = float(delta_of(delta, needed=False))
@@ -116,19 +116,19 @@ class Trials:
             rule, rules = _best(chosen[0], chosen[1], beyond, failure)[0], 1
             found = rule.counted(counted[0], counted[1], beyond, failure)
         else:
-            raise ParameterError(f'choice is "all" or "half", not {choice!r}')
+            raise ParameterError(f'choice must be "all" or "half", not {choice!r}')
         return TrialsBound(found.epsilon, beyond, confidence, rules, found.recognises, self.units)
 
     def check(self, claim: Claim, confidence: float = 0.95, choice: Choice = "all") -> TrialsBound:
-        """Refuse a claim that cannot be true.
+        """Refuse a claim that the trials refute.
 
         Returns:
-            The bound, at the claim's delta as it is for the trials' neighbours.
+            The bound, at the claim's delta translated to the trials' neighbours.
 
         Raises:
             RefutedError: The claim does not hold.
-            ParameterError: The claim is about another unit, or neighbours of which trials like
-                these say nothing.
+            ParameterError: The claim is about another unit, or about neighbours of which these
+                trials show nothing.
         """
         check_units(claim, self.units)
         epsilon, delta = converted(*claim.amounts, claim.relation, self.units.relation)
@@ -154,18 +154,18 @@ def retrained(
     """Train an estimator many times with a record and without it.
 
     Args:
-        estimator: Anything like scikit-learn's; cloned, and each `random_state` drawn anew. What
-            draws its noise elsewhere draws it anew by itself.
-        rows: Features and labels that every run has.
-        canary: One more row, as features of shape (1, d) and labels of shape (1,). It is chosen
-            without the runs.
-        runs: Trainings with it, and as many without.
-        score: What a run says of the record, of a fitted model; by default its label's logit.
+        estimator: An estimator with scikit-learn's interface. It is cloned, and each `random_state`
+            drawn anew. An estimator with another source of noise draws that anew itself.
+        rows: Features and labels of every run.
+        canary: One more row, as features of shape (1, d) and labels of shape (1,). Choose it
+            without looking at the runs.
+        runs: Number of trainings with it, and of trainings without it.
+        score: Function from a fitted model to a score. By default the logit of the canary's label.
         entropy: Source of the seeds.
-        progress: Called with how many are trained, of how many.
+        progress: Called with the number of trained models, and of all.
 
     Raises:
-        ParameterError: Rows that do not go together, or a class that the rows lack.
+        ParameterError: Rows that do not fit together, or a class that the rows lack.
         ThresholdError: Fewer than 4 runs.
     """
     x, y = checked_rows(rows, "rows")
@@ -173,7 +173,7 @@ def retrained(
     if len(label) != 1:
         raise ParameterError(f"canary: give one row, not {len(label)}")
     if isinstance(runs, bool) or not isinstance(runs, int):
-        raise ParameterError(f"runs: a whole number from {_FEWEST} on; not {runs!r}")
+        raise ParameterError(f"runs must be a whole number of at least {_FEWEST}, not {runs!r}")
     if runs < _FEWEST:
         raise ThresholdError(_FEWEST, runs, "an audit by trials: runs on each side")
     inside = np.ones((2 * runs, len(y) + 1), bool)
@@ -192,14 +192,14 @@ def retrained(
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Whose scores are beyond a place, and what that shows."""
+    """Recognises runs with scores beyond a place, and the epsilon that this shows."""
 
     epsilon: float
     recognises: str
     place: int
 
     def counted(self, inside: Order, outside: Order, delta: float, failure: float) -> "_Rule":
-        """Return the same rule with what other trials show."""
+        """Return the same rule, with the epsilon that other trials show."""
         ours, others = _facing(inside, outside)[self.recognises]
         hits, alarms = int((ours > self.place).sum()), int((others > self.place).sum())
         shown = from_counts(hits, len(ours), alarms, len(others), delta, failure)
@@ -207,12 +207,12 @@ class _Rule:
 
 
 def _facing(inside: Order, outside: Order) -> dict[str, tuple[Order, Order]]:
-    """Return, for each direction, the places of those to recognise and of the others."""
+    """Return, for each direction, the places of the runs to recognise and of the others."""
     return {"with": (inside, outside), "without": (-outside, -inside)}
 
 
 def _best(inside: Order, outside: Order, delta: float, failure: float) -> tuple[_Rule, int]:
-    """Return what is best at the last, the middle, ... place, and how many rules paid for it."""
+    """Return the best rule at the last place, the middle and so on, and the number of rules."""
     sides = _facing(inside, outside)
     each = {name: halvings(len(others)) for name, (_, others) in sides.items()}
     rules = sum(map(len, each.values()))

@@ -1,1 +1,1 @@
-"""Attacks that reconstruct inputs from models, gradients and messages."""
+"""Attacks that reconstruct inputs from models, gradients or messages."""

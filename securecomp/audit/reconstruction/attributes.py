@@ -1,14 +1,13 @@
-"""Attribute inference: who knows all of a row but one attribute asks the model for it.
+"""Attribute inference: an attacker who knows a row except one attribute asks the model for it.
 
 The attacker fills in each value that the attribute can have, asks the model, and takes the value
-under which the answers fit best what it knows of the row. How often that is right says little
-alone: what anybody could work out from other people's data is no leak. So the same attack runs on
-rows that the model has never seen, and a model of the attribute made without the attacked one runs
-beside it:
+whose answers fit best to the rest of the row. The success rate alone says little: it is not a leak
+if anybody could work out the attribute from other people's data. So the same attack also runs on
+rows that the model has never seen, and beside it an imputation that does not use the model:
 
-- members less others: a leak. The model says more about the rows that it was trained on.
-- others above the imputation: statistical inference. The model carries what holds for anybody, a
-  member or not; leaving the study would not have protected from it.
+- Members better than others is a leak: the model says more about the rows that it learned.
+- Others better than the imputation is statistical inference: the model holds what is true of
+  anybody, member or not. Leaving the study would not have protected anybody from it.
 
 Sources: Fredrikson et al., USENIX Security 2014 (the attack); Fredrikson, Jha, Ristenpart, CCS 2015
 (with confidences); Yeom, Giacomelli, Fredrikson, Jha, CSF 2018, section 5 (advantage);
@@ -37,16 +36,16 @@ _LEAST_ROWS = 10
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AttributeLeak(AttackResult):
-    """How often an attribute was guessed right.
+    """The success of guessing an attribute.
 
     Attributes:
         attribute: Its name or number.
-        known: What the attacker knew beside the other attributes.
-        values: How many values it has.
-        members: The attack on rows that the model was trained on.
-        others: The attack on rows that it has not seen.
-        imputed: Without the model, by other people's data: on members, and on others.
-        frequent: By the most frequent value: on members, and on others.
+        known: The attacker's knowledge beside the other attributes.
+        values: Number of its values.
+        members: Right guesses on rows that the model learned.
+        others: Right guesses on rows that it has not seen.
+        imputed: Right guesses without the model, from other people's data: on members, on others.
+        frequent: Right guesses by the most frequent value: on members, on others.
     """
 
     attribute: str | int
@@ -57,18 +56,19 @@ class AttributeLeak(AttackResult):
     imputed: tuple[Rate, Rate]
     frequent: tuple[Rate, Rate]
     knows: ClassVar[str] = (
-        "all other attributes, the label, the values that the attribute can have, rows of other "
+        "all other attributes, the label, the values that the attribute can have, and rows of "
+        "other "
         "people; it may ask the model anything"
     )
 
     @property
     def advantage(self) -> float:
-        """Members less others."""
+        """Rate on members less rate on others."""
         return self.members.value - self.others.value
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the advantage is, with 95 % confidence at least."""
+        """Interval of the advantage, with at least 95 % confidence."""
         return difference(self.members, self.others)
 
     @property
@@ -84,12 +84,12 @@ class AttributeLeak(AttackResult):
 
     @property
     def title(self) -> str:
-        """The attack in words."""
+        """The title, with the attack's name."""
         beside = "label" if self.known == "label" else "model's answer"
         return f"Attribute inference: {self.attribute!r} from the other attributes and the {beside}"
 
     def grids(self) -> list[TextTable]:
-        """Return the table that people read."""
+        """Return the table."""
         header = ("right guesses", "members", "others")
         rows = [
             ("with the model", str(self.members), str(self.others)),
@@ -99,7 +99,7 @@ class AttributeLeak(AttackResult):
         return [grid("", header, rows)]
 
     def comparison(self) -> dict[str, str]:
-        """Return what `compared` shows of one result."""
+        """Return the result as one row for `compared`."""
         return {
             "members": str(self.members),
             "others": str(self.others),
@@ -124,12 +124,12 @@ class AttributeLeak(AttackResult):
         }
 
     def remarks(self) -> list[str]:
-        """Say which part is a leak, and which is what anybody's data imply."""
+        """Tell the part that is a leak from the part that anybody's data imply."""
         gap = self.gap
         found = [
-            f"leak: members less others {gap}; the model shows more of whom it was trained on"
+            f"leak: members less others {gap}; the model shows more of the people it learned"
             if self.leaks
-            else f"members less others {gap}: a leak about members is not shown"
+            else f"members less others {gap}: this shows no leak about members"
         ]
         if self.interval[1] < 0:
             found.append(
@@ -138,16 +138,16 @@ class AttributeLeak(AttackResult):
             )
         if difference(self.others, self.imputed[1])[0] > 0:
             found.append(
-                "statistical inference: of people that it has not seen, the model shows more than "
+                "statistical inference: of people whom it has not seen, the model shows more than "
                 "other people's data do"
                 if self.known == "label"
-                else "an answer was computed from the attribute and gives it away, of anybody "
+                else "an answer was computed from the attribute and gives it away, of everybody "
                 "whose answer is seen, in training or not"
             )
         if not difference(*self.imputed)[0] <= 0 <= difference(*self.imputed)[1]:
             found.append(
-                "members and others differ for who never asks the model, too: they are not of one "
-                "population, and the advantage is not the model's alone"
+                "members and others differ even without asking the model: they are not of one "
+                "population, and the advantage is not due to the model alone"
             )
         return found
 
@@ -166,45 +166,48 @@ def attribute_inference(
     """Infer one attribute of members and of others.
 
     Args:
-        model: A fitted classifier with probabilities; `Answers` makes it tell less.
-        members: The rows that it was trained on, or some of them: numbers, (n, d), or a frame
-            of pandas or polars.
-        member_labels: Shape (n,).
-        holdout: Rows of the same population that it has not seen. One half, by lot, is attacked,
-            the other is the attacker's own data: no person's rows should be in both.
+        model: A fitted classifier with probabilities. `RestrictedModel` makes it tell less.
+        members: Rows that it learned: numbers, shape (n, d), or a data frame of pandas or polars.
+        member_labels: Their labels, shape (n,).
+        holdout: Rows of the same population that it has not seen. A random half is attacked, and
+            the other half is the attacker's own data. No person should have rows in both halves.
         holdout_labels: Their labels.
         attribute: A column's number, or its name in a frame.
-        known: "label": the row's true label; the attacker takes the value that makes it likeliest.
-            "answer": what the model said of the complete row, if it was published; the attacker
-            takes the value with the nearest answer.
+        known: "label": the row's true label. The attacker takes the value that makes it likeliest.
+            "answer": a published answer of the model about the complete row. The attacker takes the
+            value with the nearest answer.
         imputer: A scikit-learn classifier that learns the attribute from the other columns and the
-            label; by default logistic regression on standardised columns.
+            label. By default a logistic regression on standardised columns.
 
     Raises:
-        ParameterError: No probabilities, no such attribute, one value only or more than 100, values
-            that the attacker's data have not, NaN, fewer than 10 rows, no holdout.
+        ParameterError: No probabilities, no such attribute, only one value or more than 100, values
+            that the attacker's data lack, NaN, fewer than 10 rows, or no holdout.
         BackendUnavailableError: scikit-learn is not installed.
     """
     if known not in ("label", "answer"):
-        raise ParameterError(f'known is "label" or "answer", not {known!r}')
+        raise ParameterError(f'known must be "label" or "answer", not {known!r}')
     if holdout is None or not len(holdout):
-        raise ParameterError("no holdout: without rows that the model has not seen, no leak shows")
+        raise ParameterError(
+            "no holdout: give rows that the model has not seen; without them no leak shows"
+        )
     column = _column(members, attribute)
     if _names(members) != _names(holdout) and _names(members) and _names(holdout):
-        raise ParameterError("members and holdout have other columns, or in another order")
+        raise ParameterError("members and holdout must have the same columns in the same order")
     _column(holdout, attribute)
     rows, labels = _rows(model, members, member_labels, "members")
     other, other_labels = _rows(model, holdout, holdout_labels, "holdout")
     if rows.shape[1] != other.shape[1] or rows.shape[1] < 2:
         raise ParameterError(
             f"members have {rows.shape[1]} columns and the holdout {other.shape[1]}; both need the "
-            "same, at least 2"
+            "same number, at least 2"
         )
     lot = SeededRandom.of("attribute inference", other).order(len(other))
     own, own_labels = other[lot[::2]], other_labels[lot[::2]]
     values, counts = np.unique(own[:, column], return_counts=True)
     if len(values) < 2:
-        raise ParameterError(f"{attribute!r} has one value only in the holdout: nothing to infer")
+        raise ParameterError(
+            f"{attribute!r} has a single value in the holdout: there is nothing to infer"
+        )
     if len(values) > _MOST_VALUES:
         raise ParameterError(
             f"{attribute!r} has {len(values)} values; take an attribute of at most {_MOST_VALUES}"
@@ -233,12 +236,12 @@ def _column(rows: Any, attribute: str | int) -> int:
     if isinstance(attribute, str):
         if attribute not in names:
             listed = ", ".join(map(str, names)) or "the rows have no names; give its number"
-            raise ParameterError(f"no attribute {attribute!r} in the rows: {listed}")
+            raise ParameterError(f"the rows have no attribute {attribute!r}: {listed}")
         return names.index(attribute)
     width = np.shape(rows)[1] if np.ndim(rows) == 2 else 0
     whole = isinstance(attribute, int | np.integer) and not isinstance(attribute, bool)
     if not whole or not 0 <= attribute < width:
-        raise ParameterError(f"no attribute {attribute!r} in the rows, which have {width} columns")
+        raise ParameterError(f"the rows have no attribute {attribute!r}; they have {width} columns")
     return int(attribute)
 
 
@@ -258,15 +261,15 @@ def _truth(column: Floats, values: Floats, what: str) -> Places:
     unknown = np.flatnonzero(values[found] != column)
     if len(unknown):
         raise ParameterError(
-            f"{what}: the value of row {unknown[0] + 1} (and {len(unknown) - 1} more) is none that "
-            "the attacker's half of the holdout has; leave such rows out"
+            f"{what}: the attacker's half of the holdout lacks the value of row {unknown[0] + 1} "
+            f"(and of {len(unknown) - 1} more); leave out such rows"
         )
     return found
 
 
 @dataclass(slots=True)
 class _Asked:
-    """The model, and what the attacker asks it."""
+    """The attacker's questions to the model."""
 
     model: Any
     like: Any
@@ -280,13 +283,13 @@ class _Asked:
         return probabilities(self.model, shaped(rows, self.like), "the rows asked")
 
     def learn_errors(self, rows: Floats, labels: Places) -> None:
-        """Learn how often the answers are wrong: a label with a score of 0 is not impossible."""
+        """Estimate the error rate of the answers: a label with a score of 0 is not impossible."""
         scores = self.answer(rows)
         wrong = (np.argmax(scores, axis=1) != labels).sum()
         self.floor = float((wrong + 0.5) / (len(rows) + 1) / scores.shape[1])
 
     def infer(self, rows: Floats, labels: Places) -> Places:
-        """Return the places of the values that are likeliest after the answers."""
+        """Return the places of the likeliest values, given the answers."""
         seen = self.answer(rows) if self.known == "answer" else None
         fits: list[Floats] = []
         for value in self.values:
@@ -299,7 +302,7 @@ class _Asked:
                 at_label = answers[np.arange(len(rows)), labels]
                 fits.append(np.log(np.maximum(at_label, self.floor)))
         fit = np.array(fits).T
-        if seen is not None:  # of the values with the nearest answer, the most frequent
+        if seen is not None:  # the most frequent of the values with the nearest answer
             fit = np.where(fit >= fit.max(axis=1, keepdims=True) - 1e-12, 0.0, -np.inf)
         return np.asarray(np.argmax(fit + self.frequencies, axis=1), np.intp)
 
@@ -316,7 +319,7 @@ def _imputer(imputer: Any, rows: Floats, labels: Places, column: int) -> Any:
             "imputation needs scikit-learn: pip install 'securecomp[federated]'"
         ) from None
     if imputer is not None and (isinstance(imputer, type) or not hasattr(imputer, "get_params")):
-        raise ParameterError(f"the imputer is a scikit-learn classifier, not {imputer!r}")
+        raise ParameterError(f"the imputer must be a scikit-learn classifier, not {imputer!r}")
     chosen = (
         make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         if imputer is None
@@ -328,7 +331,7 @@ def _imputer(imputer: Any, rows: Floats, labels: Places, column: int) -> Any:
         marks = (its[:, None] == np.arange(width)).astype(np.float64)
         return np.hstack([np.delete(of, column, axis=1), marks])
 
-    # Values as texts: scikit-learn takes reals for a regression's targets.
+    # Values as places: scikit-learn takes reals for targets of a regression.
     values, at = np.unique(rows[:, column], return_inverse=True)
     chosen.fit(inputs(rows, labels), at)
     return lambda of, its: values[np.asarray(chosen.predict(inputs(of, its)), np.intp)]

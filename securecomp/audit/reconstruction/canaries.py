@@ -1,13 +1,13 @@
 """Canaries: secrets put into training data on purpose, to see whether the model remembers them.
 
-A canary is a random text of a known format, say a number of six digits. After training, it is
-ranked among all texts of the format that were not inserted, by how likely the model takes them:
-secrets that the model remembers as well do not make it remember this one less. The exposure is the
-logarithm, to base 2, of how many times better than by chance the rank is: log2 of the number of
+A canary is a random text of a known format, for example a number of six digits. After training it
+is ranked by likelihood under the model, among all texts of the format that were not inserted.
+(Other remembered secrets would not make the model remember this one less.) The exposure is the
+binary logarithm of the factor by which the rank is better than by chance: log2 of the number of
 texts if it comes first, 0 if it comes last, and log2 e = 1.44 on average if the model has never
 seen it. An exposure of e or more happens by chance with probability 2^-e.
 
-Where the format has too many texts to rank, some are sampled, and the tail of their scores is
+If the format has too many texts to rank, some are sampled, and the tail of their scores is
 extrapolated by a skew-normal distribution.
 
 Source: Carlini, Liu, Erlingsson, Kos, Song, The Secret Sharer, USENIX Security 2019, sections 4, 5.
@@ -33,7 +33,7 @@ from securecomp.show.exhibit import TextTable
 
 Floats = npt.NDArray[np.float64]
 Score = Callable[[Sequence[str]], npt.ArrayLike]
-"""Texts to their log-perplexities under a model: minus the logarithms of their probabilities."""
+"""Function from texts to log-perplexities: minus the logarithms of their probabilities."""
 
 MOST_RANKED = 1_000_000
 BY_CHANCE = math.log2(math.e)
@@ -49,8 +49,8 @@ class CanarySpace:
 
     Attributes:
         format: A text with one `{}`, for example "my number is {}".
-        symbols: What a place can hold, each once.
-        length: How many places.
+        symbols: Symbols of a place, each once.
+        length: Number of places.
     """
 
     format: str
@@ -59,19 +59,19 @@ class CanarySpace:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.format, str) and isinstance(self.symbols, str)):
-            raise ParameterError("the format and the symbols are text")
+            raise ParameterError("the format and the symbols must be text")
         if isinstance(self.length, bool) or not isinstance(self.length, int):
-            raise ParameterError(f"a secret's length is an integer, not {self.length!r}")
+            raise ParameterError(f"the length of a secret must be an integer, not {self.length!r}")
         if self.format.count("{}") != 1 or self.format.count("{") != 1:
             raise ParameterError(f"a format has one {{}} for the secret, not {self.format!r}")
         if len(self.symbols) < 2 or len(set(self.symbols)) < len(self.symbols):
-            raise ParameterError("symbols are at least two, each once")
+            raise ParameterError("there must be at least two symbols, each once")
         if self.length < 1:
             raise ParameterError(f"a secret has at least one place, not {self.length}")
 
     @property
     def size(self) -> int:
-        """How many texts there are, |R|."""
+        """Number of texts, |R|."""
         return int(len(self.symbols) ** self.length)
 
     def text(self, secret: str) -> str:
@@ -82,7 +82,8 @@ class CanarySpace:
         """
         if len(secret) != self.length or set(secret) - set(self.symbols):
             raise ParameterError(
-                f"a secret has {self.length} of the symbols {self.symbols!r}; one has not"
+                f"a secret has {self.length} of the symbols {self.symbols!r}; correct the one that "
+                f"differs"
             )
         return self.format.format(secret)
 
@@ -90,12 +91,12 @@ class CanarySpace:
         """Draw different secrets, all equally likely.
 
         Raises:
-            ParameterError: There are not so many.
+            ParameterError: The space has fewer.
         """
         if not 1 <= count <= self.size:
-            raise ParameterError(f"{count} secrets of a space of {self.size}")
+            raise ParameterError(f"cannot draw {count} secrets from a space of {self.size}")
         lots = SeededRandom.fresh("canaries", entropy)
-        if 2 * count > self.size:  # most draws would be of secrets that are there already
+        if 2 * count > self.size:  # most draws would repeat a secret
             secrets = list(self.all())
             return [secrets[i] for i in lots.order(self.size)[:count]]
         found: dict[str, None] = {}
@@ -112,24 +113,24 @@ class CanarySpace:
         """
         if self.size > MOST_RANKED:
             raise ParameterError(
-                f"a space of {self.size:,} is too large to go through; sample it, or shorten the "
-                f"secret (at most {MOST_RANKED:,})"
+                f"a space of {self.size:,} texts is too large to rank (at most {MOST_RANKED:,}); "
+                'use method="sample", or shorten the secret'
             )
         return map("".join, itertools.product(self.symbols, repeat=self.length))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CanaryLeak(AttackResult):
-    """How much a model remembers of canaries.
+    """The exposure of canaries.
 
     Attributes:
-        space: Where they come from.
-        method: "rank", of all texts; or "sample", extrapolated.
-        times: How often each was inserted, if that was said.
-        exposures: One a canary, in bits.
-        ranked: Texts that were scored beside the canaries.
+        space: The space from which they were drawn.
+        method: "rank": among all texts; "sample": extrapolated.
+        times: How often each was inserted, if that was given.
+        exposures: Exposure of each canary, in bits.
+        ranked: Number of texts that were scored beside the canaries.
         misfit: For "sample": Kolmogorov and Smirnov's distance of the scores from the
-            distribution that extrapolates them; 0.05 and more is a bad fit.
+            distribution that extrapolates them. 0.05 or more is a bad fit.
     """
 
     space: CanarySpace
@@ -142,21 +143,21 @@ class CanaryLeak(AttackResult):
 
     @property
     def inserted(self) -> list[float]:
-        """The exposures of the canaries that were inserted."""
+        """Exposures of the canaries that were inserted."""
         counts = self.times or (1,) * len(self.exposures)
         return [e for e, n in zip(self.exposures, counts, strict=True) if n]
 
     @property
     def most(self) -> float:
-        """The largest exposure that ranks can show: log2 of the texts that one is ranked among."""
+        """Largest exposure that a rank can show: log2 of the number of ranked texts."""
         return math.log2(self.space.size - max(0, len(self.inserted) - 1))
 
     @property
     def extracted(self) -> Rate | None:
-        """How many inserted canaries are likelier than every text that was not inserted.
+        """Share of inserted canaries that are likelier than every text that was not inserted.
 
-        An attacker that goes through all texts finds these before any other. None if there is none,
-        or if not all texts were ranked.
+        An attacker who goes through all texts finds these before any other. None if no canary was
+        inserted, or if not all texts were ranked.
         """
         if self.method != "rank" or not self.inserted:
             return None
@@ -173,14 +174,14 @@ class CanaryLeak(AttackResult):
 
     @property
     def title(self) -> str:
-        """The attack in words."""
+        """The title, with the number of secrets."""
         return f"Canaries: {len(self.exposures)} secrets of {self.space.size:,} possible ones"
 
     def grids(self) -> list[TextTable]:
-        """Return the tables that people read."""
+        """Return the tables."""
         whole = [
-            ("of a secret never seen", f"{BY_CHANCE:.2f}"),
-            ("largest that a rank shows", f"{self.most:.2f}"),
+            ("mean of a secret never seen", f"{BY_CHANCE:.2f}"),
+            ("largest that a rank can show", f"{self.most:.2f}"),
         ]
         if self.inserted:
             mean = f"{np.mean(self.inserted):.2f}"
@@ -197,14 +198,14 @@ class CanaryLeak(AttackResult):
         return tables
 
     def by_times(self) -> dict[int, list[float]]:
-        """Return the exposures by how often a canary was inserted."""
+        """Return the exposures by the number of times that a canary was inserted."""
         found: dict[int, list[float]] = {}
         for n, exposure in zip(self.times, self.exposures, strict=True):
             found.setdefault(n, []).append(exposure)
         return found
 
     def facts(self) -> dict[str, Any]:
-        """Return the result as plain objects; no secret is among them."""
+        """Return the result as plain objects, without any secret."""
         return {
             "method": self.method,
             "size": self.space.size,
@@ -218,7 +219,7 @@ class CanaryLeak(AttackResult):
         }
 
     def remarks(self) -> list[str]:
-        """Return what a reader must know."""
+        """Return remarks on how to read the result."""
         found = []
         if self.reversed:
             found.append(
@@ -227,11 +228,11 @@ class CanaryLeak(AttackResult):
                 "does, these are not the canaries that were inserted"
             )
         if self.method == "sample":
-            found.append("extrapolated: ranks beyond the sampled texts follow from a fitted curve")
+            found.append("extrapolated: ranks beyond the sampled texts come from a fitted curve")
         if self.misfit is not None and self.misfit >= 0.05:
             found.append(
-                f"the curve fits badly (distance {self.misfit:.2f}): take the exposures for rough, "
-                "or rank a smaller space"
+                f"the curve fits badly (distance {self.misfit:.2f}): the exposures are rough; "
+                "rank a smaller space"
             )
         return found
 
@@ -246,64 +247,68 @@ def canary_exposure(
     samples: int = 2000,
     entropy: Entropy = entropy_.system,
 ) -> CanaryLeak:
-    """Measure how much a model remembers of canaries.
+    """Measure the exposure of canaries in a model.
 
     Args:
-        score: Log-perplexities of texts under the trained model, lower being likelier.
-        space: Where the canaries were drawn from, uniformly: `CanarySpace.draw`.
-        canaries: The secrets, without the format, each once.
-        times: How often each was inserted; 0 for one that was not, to compare with.
-        method: "rank" scores every text of the space, at most a million; "sample" some.
-        samples: How many, for "sample", at least 100.
+        score: Log-perplexities of texts under the trained model. Lower is likelier.
+        space: The space from which the canaries were drawn uniformly (`CanarySpace.draw`).
+        canaries: The secrets without the format, each once.
+        times: How often each was inserted; 0 for a canary that was only drawn, for comparison.
+        method: "rank" scores every text of the space, at most a million. "sample" scores some.
+        samples: Number of samples for "sample", at least 100.
         entropy: Source of the samples.
 
     Raises:
-        ParameterError: No canaries, one that is there twice, nothing beside them, secrets of
-            another form, a space too large to rank, scores that are not finite or all equal.
+        ParameterError: No canaries, a canary twice, no text beside them, secrets of another form, a
+            space too large to rank, or scores that are not finite or all equal.
     """
     if isinstance(canaries, str):
-        raise ParameterError("canaries are several secrets, not one text")
+        raise ParameterError("canaries must be a list of secrets, not one text")
     canaries, times = list(canaries), list(times)
     whole = (isinstance(n, int | np.integer) and not isinstance(n, bool) for n in times)
     if not all(whole) or min(times, default=0) < 0:
-        raise ParameterError("times are whole numbers from 0 on")
+        raise ParameterError("times must be whole numbers of at least 0")
     if not canaries or (times and len(times) != len(canaries)):
-        raise ParameterError(f"{len(canaries)} canaries and {len(times)} counts do not go together")
+        raise ParameterError(
+            f"{len(canaries)} canaries and {len(times)} counts; give one count for each canary"
+        )
     if len(set(canaries)) < len(canaries):
-        raise ParameterError("a canary is there twice; say in times how often it was inserted")
+        raise ParameterError("a canary occurs twice; give in times how often it was inserted")
     own = _scores(score, [space.text(secret) for secret in canaries])
     inserted = {c for c, n in zip(canaries, times or (1,) * len(canaries), strict=True) if n}
     if len(inserted) == space.size:
-        raise ParameterError("all texts of the space were inserted: none is left to rank among")
+        raise ParameterError("all texts of the space were inserted; no other text is left to rank")
     if method == "rank":
         rest = _scores(score, [space.text(s) for s in space.all() if s not in inserted])
-        # Of equal scores the worst rank: a model that knows nothing must not seem to remember.
+        # Equal scores get the worst rank: a model that knows nothing must not seem to remember.
         before = np.searchsorted(np.sort(rest), own, side="right")
-        itself = np.array([canary in inserted for canary in canaries])  # else it is in the rest
+        itself = np.array([canary in inserted for canary in canaries])  # the others are in `rest`
         exposures = np.log2(len(rest) + itself) - np.log2(before + itself)
         misfit = None
     elif method == "sample":
         if samples < _LEAST_SAMPLED:
-            raise ParameterError(f"samples: at least {_LEAST_SAMPLED}, not {samples}")
+            raise ParameterError(f"samples must be at least {_LEAST_SAMPLED}, not {samples}")
         count = min(samples, space.size)
         drawn = [s for s in space.draw(count, entropy) if s not in inserted]
         rest = _scores(score, [space.text(s) for s in drawn])
         if rest.min() == rest.max():
-            raise ParameterError("the model takes all sampled texts for equally likely")
+            raise ParameterError(
+                "all sampled texts are equally likely under the model; rank all texts instead"
+            )
         curve = skewnorm(*skewnorm.fit(rest))
         exposures = np.array([-_log_below(curve, one) / math.log(2) for one in own])
         misfit = float(kstest(rest, curve.cdf).statistic)
     else:
-        raise ParameterError(f'method is "rank" or "sample", not {method!r}')
+        raise ParameterError(f'method must be "rank" or "sample", not {method!r}')
     counts = tuple(int(n) for n in times)
     return CanaryLeak(space, method, counts, tuple(exposures.tolist()), len(rest), misfit)
 
 
 def extract_canaries(score: Score, space: CanarySpace, count: int = 1) -> list[str]:
-    """Return the secrets that the model takes for likeliest, the likeliest first.
+    """Return the secrets that are likeliest under the model, the likeliest first.
 
     Raises:
-        ParameterError: A space too large to go through, or scores that are not finite.
+        ParameterError: A space too large to rank, or scores that are not finite.
     """
     secrets = list(space.all())
     order = np.argsort(_scores(score, [space.text(secret) for secret in secrets]), kind="stable")
@@ -318,9 +323,11 @@ def _scores(score: Score, texts: Sequence[str]) -> Floats:
         try:
             part = np.asarray(scored, np.float64)
         except (TypeError, ValueError):
-            raise ParameterError("the scores are not numbers, one a text") from None
+            raise ParameterError("the scores must be numbers, one for each text") from None
         if part.shape != (len(batch),):
-            raise ParameterError(f"scores of shape {part.shape} for {len(batch)} texts")
+            raise ParameterError(
+                f"{len(batch)} texts need a score each, and the scores have shape {part.shape}"
+            )
         if not np.isfinite(part).all():
             raise ParameterError("a score is NaN or infinite; smooth the model's probabilities")
         parts.append(part)
@@ -328,9 +335,9 @@ def _scores(score: Score, texts: Sequence[str]) -> Floats:
 
 
 def _log_below(curve: Any, value: float) -> float:
-    """Return the logarithm of the probability of at most `value`, also far in the tail.
+    """Return the logarithm of the probability of at most `value`, even far in the tail.
 
-    The density is log-concave, so that it falls at least exponentially from its height on.
+    The density is log-concave, so it falls at least exponentially.
     """
     whole = float(curve.cdf(value))
     if whole > 1e-6:

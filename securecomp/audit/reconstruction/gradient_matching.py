@@ -1,16 +1,16 @@
-"""Rows searched for whose gradient is the one that was seen.
+"""Gradient matching: reconstruct rows from an observed gradient by search.
 
-Where no formula gives a row (several rows in one gradient, other layers than dense ones), an
-attacker searches: it starts anywhere and moves rows until their gradient is near the seen one. Of
-n rows it looks for n times d numbers, and a gradient has as many equations as the model has
-parameters: well below that it mostly succeeds, however many sites the rows came from; well above it
-finds some of the many rows that add up alike. A sum over sites is no protection by itself: the
-number of rows in it helps, and does not bound what leaks. Aggregation is not differential privacy:
-who knows the other rows takes their gradients off the sum.
+No formula gives the rows if a gradient has several of them, or comes from layers other than dense
+ones. Then an attacker searches: it starts anywhere, and moves rows until their gradient is near the
+observed one. For n rows it looks for n times d numbers, and a gradient has as many equations as the
+model has parameters. Well below that number it mostly succeeds, however many sites the rows came
+from. Well above it finds some of the many sets of rows with the same sum. A sum over sites does not
+protect by itself: more rows in it help, but do not bound the leak. Aggregation is not differential
+privacy: an attacker who knows the other rows takes their gradients off the sum.
 
-What is found resembles the true rows also because all rows of a class do. So it is compared with
-rows that were not in the sum, too: the difference is the leak. That a search fails does not prove
-that there is nothing to find.
+The found rows resemble the true ones partly because all rows of a class do. So they are also
+compared with rows that were not in the sum, and the difference is the leak. A search that fails
+does not prove that there is nothing to find.
 
 Sources: Zhu, Liu, Han, NeurIPS 2019 (squared distance); Geiping, Bauermeister, Dröge, Moeller,
 NeurIPS 2020 (cosine distance; here without their smoothing of images).
@@ -36,19 +36,19 @@ from securecomp.show.exhibit import TextTable
 Floats = npt.NDArray[np.float64]
 Distance = Literal["squared", "cosine"]
 RECOGNISED = 20.0
-"""Decibel from which a row counts as recovered: a root mean squared error of a tenth."""
+"""Decibels from which a row counts as recovered: a root mean squared error of a tenth."""
 _APART = 0.02
-_PERFECT = 100.0  # an error of a hundred-thousandth; beyond it is the arithmetic's
+_PERFECT = 100.0  # an error of a hundred-thousandth; smaller ones are due to the arithmetic
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Rows whose gradient is near the one that was seen.
+    """Rows whose gradient is near the observed one.
 
     Attributes:
-        rows: Shape (n, d), in the order of the targets.
-        distance: Between the gradients, what was minimised: 0 is a perfect match.
-        steps: Steps of the best search.
+        rows: The rows, shape (n, d), in the order of the targets.
+        distance: Distance of the gradients, which was minimised. 0 is a perfect match.
+        steps: Number of steps of the best search.
     """
 
     rows: Floats
@@ -72,19 +72,20 @@ def match_gradient(
     """Search for rows with this gradient.
 
     Args:
-        model: As the one that the gradient was computed with.
+        model: The model with which the gradient was computed.
         gradient: The sum over the rows, shape (model.parameters,).
-        targets: The rows' targets, one-hot, shape (n, K): an attacker that knows the labels, which
-            of one row the gradient gives away (`gradients.recover`) and of a batch their number.
-        guess: Where to begin: a row, or one for each row, such as the mean of other people's rows
-            of the class. By default anywhere.
+        targets: The rows' targets, one-hot, shape (n, K). The attacker knows the labels: the
+            gradient of one row gives its label away (`gradients.recover_row`), and that of a batch
+            the number of each.
+        guess: Start of the search: a row, or one for each row, such as the mean of other people's
+            rows of the class. By default a random place.
         low: Smallest value of the rows.
-        high: Largest.
-        distance: "squared", relative to the gradient's square; or "cosine", which takes no account
-            of a factor.
-        restarts: Searches from different random places, of which the nearest is kept.
-        steps: Most steps of one search.
-        entropy: Source of where searches begin.
+        high: Largest value of the rows.
+        distance: "squared", relative to the gradient's square; or "cosine", which ignores a common
+            factor.
+        restarts: Number of searches from different random places. The nearest result is kept.
+        steps: Largest number of steps of one search.
+        entropy: Source of the starting places.
 
     Raises:
         ParameterError: Wrong shapes, NaN, a guess beyond the bounds, or a gradient of zero.
@@ -99,9 +100,9 @@ def match_gradient(
     if not seen.any():
         raise ParameterError("the gradient is zero: nothing can be recovered from it")
     if not low < high or restarts < 1 or steps < 1:
-        raise ParameterError("low must be below high; restarts and steps are at least 1")
+        raise ParameterError("low must be below high, and restarts and steps at least 1")
     if distance not in ("squared", "cosine"):
-        raise ParameterError(f'distance is "squared" or "cosine", not {distance!r}')
+        raise ParameterError(f'distance must be "squared" or "cosine", not {distance!r}')
     shape = (len(aims), model.features)
     between = _squared if distance == "squared" else _cosine
     begin = None if guess is None else _guess(guess, shape)
@@ -116,7 +117,7 @@ def match_gradient(
     best, lots = None, SeededRandom.fresh("matching", entropy)
     for _ in range(restarts):
         start = low + (high - low) * lots.uniforms(shape)
-        if begin is not None:  # rows that begin as equals would stay so
+        if begin is not None:  # rows that begin as equals would stay equal
             start = begin + _APART * (start - begin)
         found = minimize(
             goal,
@@ -141,14 +142,14 @@ def _guess(guess: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
 
 
 def _squared(gradient: Floats, seen: Floats) -> tuple[float, Floats]:
-    """Return the distance, relative to what was seen, and its slope by the gradient."""
+    """Return the distance, relative to the observed gradient, and its slope."""
     size, off = float(seen @ seen), gradient - seen
     return float(off @ off) / size, 2 / size * off
 
 
 def _cosine(gradient: Floats, seen: Floats) -> tuple[float, Floats]:
     length = float(np.linalg.norm(gradient))
-    if length == 0:  # no direction: as far as a right angle, and no way down
+    if length == 0:  # no direction: a right angle away, with no slope
         return 1.0, np.zeros_like(gradient)
     aim, now = seen / np.linalg.norm(seen), gradient / length
     cosine = float(now @ aim)
@@ -156,7 +157,7 @@ def _cosine(gradient: Floats, seen: Floats) -> tuple[float, Floats]:
 
 
 def paired(found: Floats, rows: Floats) -> Floats:
-    """Return the found rows in the order of the true ones that they are nearest to, all in all.
+    """Return the found rows in the order that is nearest to the true ones in total.
 
     A sum has no order, so the attacker is given the best one.
     """
@@ -167,11 +168,11 @@ def paired(found: Floats, rows: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """How near some rows are to others.
+    """The similarity of rows to others, one by one.
 
     Attributes:
-        psnr: Of each row, in decibel.
-        ssim: Of each row.
+        psnr: Peak signal-to-noise ratio of each row, in decibels.
+        ssim: Structural similarity of each row.
     """
 
     psnr: Floats
@@ -184,7 +185,7 @@ class Nearness:
 
     @property
     def recovered(self) -> int:
-        """How many rows are as near as `RECOGNISED`."""
+        """Number of rows that are as near as `RECOGNISED`."""
         return int((self.psnr >= RECOGNISED).sum())
 
     @property
@@ -194,7 +195,7 @@ class Nearness:
         return f"{middle:.1f}" if middle < _PERFECT else f"> {_PERFECT:g}"
 
     def facts(self) -> dict[str, Any]:
-        """Return plain values: medians; the decibels of rows that are equal, infinite, as None."""
+        """Return the medians as plain values, with None for the infinite decibels of equal rows."""
         middle = float(np.median(self.psnr))
         return {
             "recovered": self.recovered,
@@ -205,16 +206,16 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MatchingLeak(AttackResult):
-    """Rows that were searched for, beside the true ones and beside other people's.
+    """Rows found by gradient matching, compared with the true ones and with other people's.
 
     Attributes:
-        rows: What was found, shape (n, d), in the order of the true rows.
-        distance: Between the gradients.
-        steps: Steps of the search.
-        parameters: Numbers in the gradient.
-        members: How near what was found is to the rows in the sum.
-        others: How near it is to as many rows that are not: what is common to all people's.
-        guess: How near the guess without the gradient is to the rows in the sum.
+        rows: The found rows, shape (n, d), in the order of the true rows.
+        distance: Distance of the gradients.
+        steps: Number of steps of the search.
+        parameters: Number of values in the gradient.
+        members: Similarity of the found rows to the rows in the sum.
+        others: Similarity to as many rows that were not in the sum: the part common to everybody.
+        guess: Similarity of the guess without the gradient to the rows in the sum.
     """
 
     rows: Floats
@@ -225,21 +226,22 @@ class MatchingLeak(AttackResult):
     others: Nearness
     guess: Nearness
     knows: ClassVar[str] = (
-        "the model, the gradient summed over the rows, how many rows there are and their labels, "
-        "the guess"
+        "the model, the gradient summed over the rows, the number of rows and their labels, and "
+        "the "
+        "guess"
     )
 
     @property
     def title(self) -> str:
-        """The attack in words."""
+        """The title, with the size of the problem."""
         return f"Gradient matching: {self.rows.size} numbers out of {self.parameters} sums"
 
     def grids(self) -> list[TextTable]:
-        """Return the table that people read."""
+        """Return the table."""
         columns = (self.members, self.others, self.guess)
         rows = [
             (f"rows recovered, of {len(self.rows)}", *(str(c.recovered) for c in columns)),
-            ("decibel, median row", *(c.decibel for c in columns)),
+            ("decibels, median row", *(c.decibel for c in columns)),
             ("structural similarity", *(f"{np.median(c.ssim):.2f}" for c in columns)),
         ]
         return [grid("", ("", "rows in the sum", "other rows", "guess"), rows)]
@@ -258,10 +260,11 @@ class MatchingLeak(AttackResult):
         }
 
     def remarks(self) -> list[str]:
-        """Return what a reader must know."""
+        """Return remarks on how to read the result."""
         return [
-            "a leak is what is nearer to the rows in the sum than to other rows; the rows of one "
-            "sum are no independent trials, so there is no interval",
+            "the leak is the part that is nearer to the rows in the sum than to other rows; rows "
+            "of "
+            "one sum are not independent trials, so there is no interval",
             "a search that fails does not prove that there was nothing to find",
         ]
 
@@ -282,12 +285,12 @@ def gradient_matching(
     """Search for rows by their gradient, and compare with the true ones.
 
     Args:
-        model: Which has the gradient.
+        model: The model with which the gradient is computed.
         rows: The true rows, values from 0 to 1, shape (n, d).
-        targets: One-hot, shape (n, K).
-        others: As many rows of the same population that are not in the sum, best of the same
-            classes. What is found is compared with them in the same way.
-        gradient: What the attacker saw; by default the exact sum over the rows.
+        targets: Their targets, one-hot, shape (n, K).
+        others: As many rows of the same population that are not in the sum, preferably of the same
+            classes. The found rows are compared with them in the same way.
+        gradient: The observed gradient. By default the exact sum over the rows.
         guess: As for `match_gradient`. By default the search begins anywhere, and the mean of
             `others` is shown for comparison.
         distance: As for `match_gradient`.
@@ -305,11 +308,13 @@ def gradient_matching(
             raise ParameterError(f"{what}: values must be from 0 to 1; scale them")
     if true.shape[1] != model.features or aims.shape != (len(true), model.classes):
         raise ParameterError(
-            f"rows {true.shape} and targets {aims.shape} do not go with {model.features} features "
-            f"and {model.classes} classes"
+            f"rows of shape {true.shape} and targets of shape {aims.shape} do not fit a model of "
+            f"{model.features} features and {model.classes} classes"
         )
     if beside.shape != true.shape:
-        raise ParameterError(f"others {beside.shape} are as many as rows {true.shape}")
+        raise ParameterError(
+            f"others of shape {beside.shape} must have the shape of the rows, {true.shape}"
+        )
     found = match_gradient(
         model,
         model.gradient(true, aims) if gradient is None else gradient,

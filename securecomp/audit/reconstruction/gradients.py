@@ -1,17 +1,18 @@
-"""A record read off a gradient: no guessing, no search, divisions.
+"""Gradient inversion: read a row off its gradient by division, without guessing or search.
 
-Of a linear or logistic model, and of the first dense layer of any network, one row x has the
-gradient r x by the weights and r by the intercept, r being the row's residual (of a layer: what
-comes back to it). Divided, they are x.
+In a linear or logistic model, and in the first dense layer of any network, one row x has the
+gradient r x by the weights and r by the intercept. Here r is the row's residual, or in a layer the
+error that comes back to it. The quotient of the two is x.
 
-- With intercept, one row: x exactly, and the label (softmax, sigmoid), from any class.
-- Without intercept, one row: x up to its length; its sign from the label, or from three classes on.
-- Several rows: rows of weights are mixtures of the x by their residuals, and together show the
-  space that the rows span. With two classes nothing shows that there are several, and what comes
-  out is the mean of the rows by their residuals. Who knows all rows but one takes their gradients
-  off, and has the case of one row. Many small cases beside these are solvable (a class that one
-  row alone has); for what search finds see `matching`.
-- A residual of zero: a gradient of zero, which says nothing of x.
+- One row, with intercept: x exactly, from any class, and the label (softmax, sigmoid).
+- One row, without intercept: x up to its length. Its sign follows from the label, or from three or
+  more classes.
+- Several rows: the gradients by the weights are mixtures of the rows, weighted by their residuals.
+  Together they show the space that the rows span. With two classes nothing shows that there are
+  several rows, and the result is their mean, weighted by the residuals. An attacker who knows all
+  rows but one takes their gradients off, and has the case of one row. Many small cases can be
+  solved as well (a class with a single row). For results by search see `gradient_matching`.
+- A residual of zero: the gradient is zero and says nothing of x.
 
 Sources: Phong, Aono, Hayashi, Wang, Moriai, IEEE TIFS 13 (2018), section 3; Geiping, Bauermeister,
 Dröge, Moeller, NeurIPS 2020, proposition 3.1; Zhao, Mopuri, Bilen, arXiv 2001.02610 (labels).
@@ -30,29 +31,30 @@ from securecomp.federated.losses import Loss, Name, one_hot
 from securecomp.show.exhibit import TextTable
 
 Floats = npt.NDArray[np.float64]
-_ZERO = 2.0**-960  # what is below has lost digits to the end of the doubles
-_TOLERANCE = 1e-6  # of float32 gradients the parts that belong together differ by 1e-7
+_ZERO = 2.0**-960  # smaller numbers have lost digits at the lower end of the doubles
+_TOLERANCE = 1e-6  # matching parts of float32 gradients differ by 1e-7
 
 _ZERO_GRADIENT = (
-    "the gradient is zero: the row's residual is, as the model fits it, or the row is and there is "
-    "no intercept; nothing of it can be recovered"
+    "the gradient is zero, so nothing can be recovered: the model fits the row perfectly, or the "
+    "row "
+    "is zero and there is no intercept"
 )
 _NO_SINGLE = (
-    "no single row has this gradient ({:.1%} of it is left over): it is of several rows, or "
-    "noised; take off the known rows' gradients, or search with `matching`"
+    "no single row has this gradient ({:.1%} of it is left over): it has several rows, or noise; "
+    "take off the gradients of known rows, or search with gradient_matching"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ReconstructedRow:
-    """What a gradient says of its row.
+    """A row reconstructed from a gradient.
 
     Attributes:
         row: Shape (d,): the row itself, or its direction, of length 1.
-        exact: Whether `row` is the row, if the gradient is one row's: with two classes nothing
-            shows whether it is. Otherwise it is the row up to its length.
+        exact: Whether `row` is the row itself, and not only its direction. This holds if the
+            gradient is that of one row; with two classes nothing shows whether it is.
         signed: Whether the direction's sign is known.
-        label: The class's number, if the loss tells it; of a row that is fitted to the last digit
+        label: The class number, if the loss tells it. For a row that is fitted to the last digit
             it may not.
         residual: Shape (K,), if there is an intercept.
     """
@@ -72,25 +74,27 @@ def recover_row(
     label: int | None = None,
     tolerance: float = _TOLERANCE,
 ) -> ReconstructedRow:
-    """Recover the row that one gradient was made of.
+    """Recover the row from which one gradient was computed.
 
     Args:
-        weights: Gradient by the weights, shape (K, d), or (d,) of two classes.
-        intercept: Gradient by the intercepts, shape (K,); None if the model has none.
-        loss: "sigmoid", "softmax" or "squared"; for a hidden layer "squared", which tells no label.
-            By default sigmoid of one row of weights, softmax of several.
-        label: The row's class, if it is known; it settles the sign where there is no intercept.
-        tolerance: How far the gradient may be from one row's, relative to its size.
+        weights: Gradient by the weights, shape (K, d), or (d,) for two classes.
+        intercept: Gradient by the intercepts, shape (K,); None if the model has no intercept.
+        loss: "sigmoid", "softmax" or "squared". For a hidden layer "squared", which tells no label.
+            By default sigmoid for one row of weights, and softmax for several.
+        label: The row's class, if it is known. It settles the sign if there is no intercept.
+        tolerance: Largest distance of the gradient from that of one row, relative to its size.
 
     Raises:
-        ParameterError: Wrong shapes, NaN, a gradient of zero, or one of several rows.
+        ParameterError: Wrong shapes, NaN, a gradient of zero, or a gradient of several rows.
     """
     by_weights = finite(weights, "the gradient by the weights", 2, widen=True)
     classes = len(by_weights)
     loss = _chosen(loss, classes)
     whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
     if label is not None and not (whole and 0 <= label < max(classes, 2)):
-        raise ParameterError(f"the label is a class's number below {max(classes, 2)}, not {label}")
+        raise ParameterError(
+            f"the label must be a class number below {max(classes, 2)}, not {label}"
+        )
     silent = np.abs(by_weights).max() < _ZERO
     if silent and intercept is None:
         raise ParameterError(_ZERO_GRADIENT)
@@ -111,7 +115,7 @@ def recover_row(
 
 
 def _chosen(loss: Name | None, rows: int) -> Name:
-    """Return the loss, by the number of rows of weights if it is not said."""
+    """Return the loss; by default the number of rows of weights decides it."""
     if loss is None:
         return "sigmoid" if rows == 1 else "softmax"
     if loss == "sigmoid" and rows != 1:
@@ -124,7 +128,7 @@ def _chosen(loss: Name | None, rows: int) -> Name:
 def _direction(
     weights: Floats, loss: Name, label: int | None, tolerance: float
 ) -> ReconstructedRow:
-    """Return the row up to its length: the one direction that all classes' rows have."""
+    """Return the row up to its length: the common direction of all classes."""
     scaled = weights / np.abs(weights).max()
     row = np.linalg.svd(scaled, full_matrices=False)[2][0]
     residual = scaled @ row
@@ -143,9 +147,9 @@ def _direction(
 
 
 def _softmax_sign(residual: Floats) -> float:
-    """Return the sign by which all residuals but the label's are positive; 0 if both do.
+    """Return the sign with which all residuals but the label's are positive; 0 if both signs do.
 
-    The label's is minus the sum of the others', and of a fitted row rounds to 0 before they do.
+    The label's residual is minus the sum of the others. For a fitted row it rounds to 0 first.
     """
     above, below = int((residual > 0).sum()), int((residual < 0).sum())
     if above == below:
@@ -154,7 +158,7 @@ def _softmax_sign(residual: Floats) -> float:
 
 
 def _check_single(gradient: Floats, explained: Floats, tolerance: float) -> None:
-    largest = float(np.abs(gradient).max()) or 1.0  # 0 of a row of zeros
+    largest = float(np.abs(gradient).max()) or 1.0  # 0 for a row of zeros
     size = float(np.linalg.norm(gradient / largest)) or 1.0
     rest = float(np.linalg.norm((gradient - explained) / largest)) / size
     if not rest <= tolerance:
@@ -172,16 +176,16 @@ def _label(residual: Floats, loss: Name) -> int | None:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GradientLeak(AttackResult):
-    """Rows recovered from their gradients, one each.
+    """Rows recovered from their gradients, one from each.
 
     Attributes:
-        loss: The model's.
-        features: Numbers a row.
-        exact: Rows that came out to within 1e-9 of their largest value, of all.
-        labels: Labels that came out, of all.
-        silent: Rows whose gradient is zero.
-        error: The largest error of a recovered row, relative to its largest value.
-        baseline: The same of guessing the mean row, the median of the rows.
+        loss: Loss of the model.
+        features: Number of values in a row.
+        exact: Share of rows recovered to within 1e-9 of their largest value.
+        labels: Share of labels recovered.
+        silent: Number of rows whose gradient is zero.
+        error: Largest error of a recovered row, relative to its largest value.
+        baseline: The median of this error if the mean row is guessed.
     """
 
     loss: Name
@@ -191,15 +195,17 @@ class GradientLeak(AttackResult):
     silent: int
     error: float
     baseline: float
-    knows: ClassVar[str] = "one row's gradient, and the kind of model; neither its weights nor data"
+    knows: ClassVar[str] = (
+        "one row's gradient and the kind of model, but neither its weights nor data"
+    )
 
     @property
     def title(self) -> str:
-        """The attack in words."""
+        """The title, with the number of features."""
         return f"Gradient inversion: {self.features} features out of one gradient, {self.loss}"
 
     def grids(self) -> list[TextTable]:
-        """Return the table that people read."""
+        """Return the table."""
         rows = [
             ("rows recovered exactly", str(self.exact)),
             ("labels recovered", str(self.labels) if self.loss != "squared" else "not told"),
@@ -221,8 +227,8 @@ class GradientLeak(AttackResult):
         }
 
     def remarks(self) -> list[str]:
-        """Return what a reader must know."""
-        found = [f"{self.silent} rows are fitted so well that their gradient is zero"]
+        """Return remarks on how to read the result."""
+        found = [f"the model fits {self.silent} rows so well that their gradient is zero"]
         return found if self.silent else []
 
 
@@ -237,14 +243,14 @@ def gradient_inversion(
     """Compute each row's gradient, recover the row from it alone, and compare.
 
     Args:
-        weights: The model's, shape (K, d), or (d,).
-        intercept: Shape (K,).
-        rows: Shape (n, d), at least two of them.
-        targets: Class numbers, shape (n,); for "squared" numbers.
+        weights: Weights of the model, shape (K, d), or (d,).
+        intercept: Intercepts of the model, shape (K,).
+        rows: At least two rows, shape (n, d).
+        targets: Class numbers, shape (n,); real numbers for "squared".
         loss: As for `recover_row`.
 
     Raises:
-        ParameterError: Wrong shapes, NaN, classes beyond the weights.
+        ParameterError: Wrong shapes, NaN, or classes without weights.
     """
     matrix = finite(weights, "weights", 2, widen=True)
     offsets = finite(intercept, "the intercept", 1, widen=True)
@@ -253,19 +259,21 @@ def gradient_inversion(
     wanted = one_each(targets, len(data), "targets")
     if len(data) < 2 or matrix.shape[1] != data.shape[1] or len(offsets) != len(matrix):
         raise ParameterError(
-            f"weights {matrix.shape} and {len(offsets)} intercepts do not go with rows "
-            f"{data.shape}; at least two rows are needed"
+            f"weights of shape {matrix.shape} and {len(offsets)} intercepts do not fit rows of "
+            f"shape {data.shape}; at least two rows are needed"
         )
     if loss == "squared":
         aims = finite(wanted, "targets", 1)[:, None]
     else:
         most = 2 if loss == "sigmoid" else len(matrix)
         if wanted.dtype.kind not in "iub" or not ((wanted >= 0) & (wanted < most)).all():
-            raise ParameterError(f"targets are classes' numbers from 0 to {most - 1}")
+            raise ParameterError(f"targets must be class numbers from 0 to {most - 1}")
         aims = one_hot(wanted.astype(np.intp), most)
         aims = np.hstack([1 - aims, aims]) if loss == "softmax" and most == 2 else aims
     if loss == "squared" and len(matrix) != 1:
-        raise ParameterError(f"squared: one row of weights for one target, not {len(matrix)}")
+        raise ParameterError(
+            f"a squared loss has one row of weights for its one target, not {len(matrix)}"
+        )
     residuals = Loss(loss).residuals(data @ matrix.T + offsets, aims)
     middle = data.mean(axis=0)
     errors, exact, labels, silent = [], 0, 0, 0

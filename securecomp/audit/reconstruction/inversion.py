@@ -1,9 +1,9 @@
-"""Model inversion: what a class looks like, out of the model's answers alone.
+"""Model inversion: a typical row of a class, from the model's answers alone.
 
-The attacker moves a row to where the model is surest of a class. It asks for each number of the
-row whether a little more or less helps; nothing of the model's inside is needed. What comes out is
-typical of the class, not a record: where a class is a person (a face, a patient's series) that is
-a leak, where it is a digit or a diagnosis it is what the model was made to know.
+The attacker moves a row to where the model is surest of a class. For each number of the row it asks
+whether a little more or less helps. It needs nothing from inside the model. The result is typical
+of the class, and is not a record. If a class is a person (a face, a patient's series) that is a
+leak. If it is a digit or a diagnosis, it is what the model was made to know.
 
 Source: Fredrikson, Jha, Ristenpart, CCS 2015, section 5 (there by gradients, and faces).
 """
@@ -22,17 +22,17 @@ from securecomp.errors import ParameterError
 from securecomp.show.exhibit import TextTable
 
 Floats = npt.NDArray[np.float64]
-_SMALLEST = 1e-6  # a score of 0 has no logarithm
+_SMALLEST = 1e-6  # least score, since 0 has no logarithm
 
 
 @dataclass(frozen=True, slots=True)
 class Representative:
-    """What the model takes for a class.
+    """A typical row of a class under the model.
 
     Attributes:
-        row: Shape (d,).
-        score: The model's answer for the class there.
-        questions: Rows that the model was asked about.
+        row: The row, shape (d,).
+        score: The model's probability of the class there.
+        questions: Number of rows about which the model was asked.
     """
 
     row: Floats
@@ -52,31 +52,35 @@ def invert_class(
     steps: int = 30,
     like: Any = None,
 ) -> Representative:
-    """Search for the row of which a model is surest that it is of a class.
+    """Search for the row that the model most surely assigns to a class.
 
     Args:
-        model: A fitted classifier with probabilities; `Answers` makes it tell less.
+        model: A fitted classifier with probabilities. `RestrictedModel` makes it tell less.
         label: One of its classes.
-        start: Where to begin, and what a number is drawn back to: what is known of rows in
-            general, or the middle; shape (d,).
+        start: Start of the search, to which the row is drawn back: a typical row, or the middle;
+            shape (d,).
         low: Smallest value of the rows.
-        high: Largest.
-        reach: How far apart the model is asked, as a share of `high - low`: more is coarser, and
+        high: Largest value of the rows.
+        reach: Distance between questions, as a share of `high - low`. A larger one is coarser, and
             sees through some rounding.
-        pull: How strongly the row is drawn to the start: what the square of the distance counts,
-            in shares of `high - low`, against minus the score's logarithm.
-        steps: Most steps of the search; each asks some 2 d rows.
-        like: A data frame with the columns that the model takes; by default it takes arrays.
+        pull: Strength with which the row is drawn to the start: weight of the squared distance, in
+            shares of `high - low`, against minus the score's logarithm.
+        steps: Largest number of steps of the search. Each asks about 2 d rows.
+        like: A data frame with the columns that the model takes. By default it takes arrays.
 
     Raises:
-        ParameterError: A model without probabilities, a label that it has not, NaN, bad bounds.
+        ParameterError: A model without probabilities, an unknown label, NaN, or invalid bounds.
     """
     begin = finite(start, "the start", 1)
     (place,) = places(model, np.array([label]), "the label")
     if not low < high or begin.min() < low or begin.max() > high:
-        raise ParameterError(f"the start must be within {low} and {high}, which must be apart")
+        raise ParameterError(
+            f"low must be below high, and the start between them, {low} and {high}"
+        )
     if not 0 < reach <= 0.5 or pull < 0 or steps < 1:
-        raise ParameterError("reach is above 0 and at most 0.5, pull at least 0, steps at least 1")
+        raise ParameterError(
+            "reach must be above 0 and at most 0.5, pull at least 0, and steps at least 1"
+        )
     width = high - low
     asked = 0
 
@@ -110,14 +114,14 @@ def invert_class(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class InversionLeak(AttackResult):
-    """What came out for each class.
+    """The results of inverting a model, for each class.
 
     Attributes:
-        found: For each class, its representative.
+        found: The representative of each class.
         labels: The classes.
-        resemblance: For each, the correlation of what came out with the mean of the class's rows,
-            both less the start.
-        hits: Classes whose representative resembles no other class's mean more.
+        resemblance: For each class, the correlation of its representative with the mean of its
+            rows, both less the start.
+        hits: Share of classes whose representative resembles no other class's mean more.
     """
 
     found: tuple[Representative, ...]
@@ -125,21 +129,21 @@ class InversionLeak(AttackResult):
     resemblance: tuple[float, ...]
     hits: Rate
     knows: ClassVar[str] = (
-        "the classes, the features' range and a typical row; it may ask the model anything"
+        "the classes, the range of the features and a typical row; it may ask the model anything"
     )
 
     @property
     def questions(self) -> int:
-        """Rows that the model was asked about, over all classes."""
+        """Number of rows about which the model was asked, over all classes."""
         return sum(each.questions for each in self.found)
 
     @property
     def title(self) -> str:
-        """The attack in words."""
-        return f"Model inversion: what {len(self.labels)} classes look like"
+        """The title, with the number of classes."""
+        return f"Model inversion: typical rows of {len(self.labels)} classes"
 
     def grids(self) -> list[TextTable]:
-        """Return the tables that people read."""
+        """Return the tables."""
         whole = [
             ("classes recognised", str(self.hits)),
             ("by guessing", f"{1 / len(self.labels):.1%}"),
@@ -155,7 +159,7 @@ class InversionLeak(AttackResult):
         ]
 
     def comparison(self) -> dict[str, str]:
-        """Return what `compared` shows of one result."""
+        """Return the result as one row for `compared`."""
         return {
             "classes recognised": str(self.hits),
             "mean resemblance": f"{np.mean(self.resemblance):+.2f}",
@@ -175,10 +179,11 @@ class InversionLeak(AttackResult):
         }
 
     def remarks(self) -> list[str]:
-        """Return what a reader must know."""
+        """Return remarks on how to read the result."""
         return [
-            "what comes out is typical of a class and no record of the data; it is a leak where a "
-            "class is one person"
+            "a result is typical of a class, and is not a record of the data; it is a leak if a "
+            "class "
+            "is one person"
         ]
 
 
@@ -194,14 +199,15 @@ def model_inversion(
     pull: float = 1.0,
     steps: int = 30,
 ) -> InversionLeak:
-    """Invert a model for all of its classes, and compare with what the classes look like.
+    """Invert a model for each of its classes, and compare with the rows of the class.
 
     Args:
         model: As for `invert_class`.
-        rows: The owner's rows, for comparison; the attacker does not see them. Numbers, shape
-            (n, d), or a frame of pandas or polars.
-        labels: Their labels; each class of the model must be among them.
-        start: As for `invert_class`; by default the mean of all rows, which is then known.
+        rows: The owner's rows, for comparison. The attacker does not see them. Numbers, shape
+            (n, d), or a data frame of pandas or polars.
+        labels: Their labels. Each class of the model must occur.
+        start: As for `invert_class`. By default the mean of all rows, which the attacker then
+            knows.
         low: As for `invert_class`.
         high: As for `invert_class`.
         reach: As for `invert_class`.
@@ -216,10 +222,14 @@ def model_inversion(
     every = classes_of(model)
     missing = sorted(set(range(len(every))) - set(at.tolist()))
     if missing:
-        raise ParameterError(f"no row is of class {every[missing[0]]!r}; nothing to compare with")
+        raise ParameterError(
+            f"no row is of class {every[missing[0]]!r}; give rows of every class to compare with"
+        )
     begin = data.mean(axis=0) if start is None else finite(start, "the start", 1)
     if len(begin) != data.shape[1]:
-        raise ParameterError(f"the start has {len(begin)} numbers, rows have {data.shape[1]}")
+        raise ParameterError(
+            f"the start has {len(begin)} numbers, and the rows have {data.shape[1]}"
+        )
     means = np.array([data[at == place].mean(axis=0) for place in range(len(every))]) - begin
     found = tuple(
         invert_class(
@@ -239,7 +249,7 @@ def model_inversion(
 
 
 def _correlations(row: Floats, others: Floats) -> Floats:
-    """Return the correlation with each of others, shape (K,); 0 where there is none."""
+    """Return the correlation with each of others, shape (K,); 0 where it is not defined."""
     one = row - row.mean()
     rest = others - others.mean(axis=1, keepdims=True)
     sizes = np.linalg.norm(one) * np.linalg.norm(rest, axis=1)

@@ -1,8 +1,8 @@
-"""What a server sees of a secure sum: the messages that it gets, opened with its own key.
+"""A server's view of a secure sum: the messages that it receives, opened with its own key.
 
-The sum is the real one, of `secure_sum`; only the carrier keeps a copy of what goes to one server.
-By masking that is every site's vector under masks, by sharing one share of each vector: uniform
-residues, whatever the vector is, on which an attack finds nothing.
+The sum is the real one of `secure_sum`, with a carrier that copies the messages to one server. With
+masking these are the sites' vectors under masks, and with sharing one share of each vector. Both
+are uniform residues whatever the vector is, so an attack on them finds nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,13 +36,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one server saw, and what came out.
+    """The view of one server, and the result.
 
     Attributes:
-        server: Its name.
-        words: For each site, the residues that the server got of it, shape (d,), below `modulus`.
-        modulus: 2^bits by masking, the field's prime by sharing.
-        result: The sum that all receivers know; by masking the server knows it too.
+        server: Name of the server.
+        words: For each site, the residues that the server received, shape (d,), below `modulus`.
+        modulus: 2^bits with masking, the field's prime with sharing.
+        result: The sum, which all receivers know. With masking the server knows it too.
     """
 
     server: str
@@ -51,7 +51,7 @@ class View:
     result: SecureSum
 
     def reading(self, site: str) -> Floats:
-        """Return what a site's vector would be if nothing hid it, shape (d,)."""
+        """Return a site's residues read as a vector, as if nothing hid it, shape (d,)."""
         words = self.words[site].astype(np.float64)
         half = self.modulus / 2
         return np.where(words < half, words, words - self.modulus) / self.result.scale
@@ -65,28 +65,28 @@ def server_view(
     protocol: Literal["masking", "sharing"] = "masking",
     entropy: Entropy = entropy_.system,
 ) -> View:
-    """Add vectors securely, and keep what the (first) server got.
+    """Add vectors securely, and keep the messages to the (first) server.
 
     Args:
         vectors: Site to numbers, shape (d,).
         bound: Largest absolute value.
-        bits: They are rounded to multiples of 2^-bits.
+        bits: Values are rounded to multiples of 2^-bits.
         protocol: "masking" or "sharing".
         entropy: Source of all randomness.
 
     Raises:
-        ParameterError: No such protocol, or sums that do not fit one residue an element.
+        ParameterError: Unknown protocol, or sums that do not fit one residue per element.
         RangeError, ThresholdError: As `secure_sum`.
     """
     if protocol not in ("masking", "sharing"):
-        raise ParameterError(f'protocol is "masking" or "sharing", not {protocol!r}')
+        raise ParameterError(f'protocol must be "masking" or "sharing", not {protocol!r}')
     watched = _Watched(Masking() if protocol == "masking" else Sharing())
     result = secure_sum(vectors, bound=bound, bits=bits, protocol=watched, entropy=entropy)
     session = watched.session
     read = _masked if protocol == "masking" else _share
     words = dict(read(session, watched.identity, data) for data in watched.messages)
     if session.layout.length != np.size(next(iter(vectors.values()))):
-        raise ParameterError("the sums need several residues an element; use a smaller bound")
+        raise ParameterError("the sums need several residues per element; use a smaller bound")
     modulus = 1 << Parameters.of(session).bits if protocol == "masking" else field.MODULUS
     ordered = {name: words[name] for name in vectors}
     return View(session.servers[0], ordered, modulus, result)
@@ -123,7 +123,7 @@ def _opened(
 
 
 class _Watched(SumProtocol):
-    """A protocol that keeps its session, and what its first server gets."""
+    """A protocol that keeps its session, and the messages to its first server."""
 
     session: Session
     identity: Identity
@@ -139,7 +139,7 @@ class _Watched(SumProtocol):
         return self._inner.limit
 
     def learned(self) -> dict[str, str]:
-        """Say what each kind of party learns, and under which assumption."""
+        """Tell what each kind of party learns, and under which assumption."""
         return self._inner.learned()
 
     def run(
@@ -162,7 +162,7 @@ class _Watched(SumProtocol):
 
 
 class _Tap:
-    """Brings messages as another carrier does, and keeps what the server gets."""
+    """Carries messages as another carrier does, and copies those to the server."""
 
     def __init__(self, carrier: Carrier, watched: _Watched) -> None:
         self.entropy, self.identity = carrier.entropy, carrier.identity
@@ -170,7 +170,7 @@ class _Tap:
         self._carrier, self._watched = carrier, watched
 
     def send(self, sender: str, recipient: str, data: wire.Buffer) -> wire.Buffer:
-        """Bring a message over."""
+        """Carry a message."""
         if recipient == self._watched.session.servers[0]:
             self._watched.messages.append(bytes(data))
         return self._carrier.send(sender, recipient, data)

@@ -1,4 +1,4 @@
-"""How near a reconstruction is to what it should show; values from 0 to 1."""
+"""Similarity of reconstructed rows to the true ones, for values from 0 to 1."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +10,14 @@ _LUMINANCE, _CONTRAST = 0.01**2, 0.03**2
 
 
 def psnr(found: npt.ArrayLike, true: npt.ArrayLike) -> Floats:
-    """Return each row's peak signal-to-noise ratio in decibel: -10 log10 of the mean squared error.
+    """Return each row's peak signal-to-noise ratio in decibels: -10 log10 of the mean square error.
 
     Args:
-        found: Shape (n, d), as `true`.
-        true: Values from 0 to 1.
+        found: Reconstructed rows, shape (n, d).
+        true: True rows, shape (n, d), with values from 0 to 1.
 
     Returns:
-        Shape (n,); infinite where both are equal. 20 dB is a root mean squared error of 0.1.
+        Shape (n,); infinite where both are equal. 20 dB is a root mean square error of 0.1.
     """
     one, other = _pair(found, true)
     with np.errstate(divide="ignore"):
@@ -25,9 +25,9 @@ def psnr(found: npt.ArrayLike, true: npt.ArrayLike) -> Floats:
 
 
 def ssim(found: npt.ArrayLike, true: npt.ArrayLike) -> Floats:
-    """Return each row's structural similarity, over one window: 1 if equal, about 0 if unrelated.
+    """Return each row's structural similarity: 1 if equal, about 0 if unrelated.
 
-    Small images have room for no more than one window.
+    It is computed over one window, since small images have no room for more.
 
     Source: Wang, Bovik, Sheikh, Simoncelli, IEEE Trans. Image Processing 13 (2004), eq. 13.
     """
@@ -42,5 +42,7 @@ def ssim(found: npt.ArrayLike, true: npt.ArrayLike) -> Floats:
 def _pair(found: npt.ArrayLike, true: npt.ArrayLike) -> tuple[Floats, Floats]:
     one, other = (np.atleast_2d(np.asarray(a, np.float64)) for a in (found, true))
     if one.shape != other.shape:
-        raise ParameterError(f"{one.shape} and {other.shape} are not images of one shape")
+        raise ParameterError(
+            f"rows of shape {one.shape} and {other.shape} cannot be compared; give one shape"
+        )
     return one, other

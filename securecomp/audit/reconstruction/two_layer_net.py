@@ -1,8 +1,8 @@
 """A small network whose gradients can be attacked: two dense layers, sigmoid and softmax.
 
-With rows X (n, d) and one-hot targets Y (n, K): H = s(X W1' + b1), P = softmax(H W2' + b2), and the
-loss is the sum of the rows' minus log likelihoods. Its gradient by the parameters is what a site
-would send; matching needs how that gradient moves with the rows, which is a second derivative.
+For rows X (n, d) and one-hot targets Y (n, K): H = s(X W1' + b1), P = softmax(H W2' + b2), and the
+loss is the sum of the rows' negative log likelihoods. A site would send its gradient by the
+parameters. Matching also needs the derivative of that gradient by the rows, a second derivative.
 """
 
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ class Differentiable(Protocol):
 
     @property
     def features(self) -> int:
-        """Numbers a row."""
+        """Number of values in a row."""
 
     @property
     def classes(self) -> int:
-        """Columns of the targets."""
+        """Number of columns of the targets."""
 
     @property
     def parameters(self) -> int:
-        """Numbers a gradient."""
+        """Number of values in a gradient."""
 
     def gradient(self, rows: Floats, targets: Floats) -> Floats:
         """Return the loss's gradient by all parameters, flat, summed over the rows."""
@@ -45,13 +45,13 @@ class Differentiable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Dense, sigmoid, dense, softmax.
+    """A network of dense, sigmoid, dense and softmax layers.
 
     Attributes:
         inner: Weights of the first layer, shape (h, d).
-        inner_bias: Shape (h,).
+        inner_bias: Intercepts of the first layer, shape (h,).
         outer: Weights of the second layer, shape (K, h).
-        outer_bias: Shape (K,).
+        outer_bias: Intercepts of the second layer, shape (K,).
     """
 
     inner: Floats
@@ -63,7 +63,7 @@ class Network:
         shapes = [np.shape(a) for a in (self.inner, self.inner_bias, self.outer, self.outer_bias)]
         hidden, classes = len(self.inner), len(self.outer)
         if shapes != [(hidden, self.features), (hidden,), (classes, hidden), (classes,)]:
-            raise ParameterError(f"parameters of shapes {shapes} are not those of two dense layers")
+            raise ParameterError(f"parameters of shapes {shapes} do not form two dense layers")
 
     @classmethod
     def draw(
@@ -90,24 +90,24 @@ class Network:
 
     @property
     def features(self) -> int:
-        """Numbers a row."""
+        """Number of values in a row."""
         return int(self.inner.shape[1])
 
     @property
     def classes(self) -> int:
-        """Columns of the targets."""
+        """Number of columns of the targets."""
         return len(self.outer)
 
     @property
     def parameters(self) -> int:
-        """Numbers a gradient."""
+        """Number of values in a gradient."""
         return int(sum(part.size for part in self._parts()))
 
     def _parts(self) -> tuple[Floats, Floats, Floats, Floats]:
         return self.inner, self.inner_bias, self.outer, self.outer_bias
 
     def split(self, flat: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return a flat gradient in the parameters' shapes, and in their order."""
+        """Split a flat gradient into parts with the parameters' shapes, in their order."""
         ends = np.cumsum([part.size for part in self._parts()])[:-1]
         pieces = np.split(flat, ends)
         inner, inner_bias, outer, outer_bias = (
@@ -138,7 +138,7 @@ class Network:
         """Return the gradient, by the rows, of the inner product of `gradient` and `direction`.
 
         With V1, v1, V2, v2 the parts of the direction, R the residuals and D the deltas above, the
-        product is sum(D * (X V1' + v1)) + sum(R * (H V2' + v2)); this goes backwards through it.
+        product is sum(D * (X V1' + v1)) + sum(R * (H V2' + v2)). This is its derivative, backwards.
         """
         inner, inner_bias, outer, outer_bias = self.split(direction)
         hidden, chances = self.forward(rows)

@@ -1,1 +1,1 @@
-"""Uniqueness of rows in a file, and the risk that people in it are re-identified."""
+"""Uniqueness of rows in a file, and the risk of re-identifying the people in it."""

@@ -1,6 +1,6 @@
-"""What would make groups larger: columns in coarser values, each tried on the data.
+"""Coarser values of columns, which make groups larger. Each is tried on the data.
 
-What is kept of a column matters as much as who stands alone; that nobody but its users can say.
+Whether a coarser column is still of use matters as much. Only the users of the data can tell.
 """
 
 import math
@@ -17,15 +17,15 @@ import numpy.typing as npt
 from securecomp.audit.reidentification.equivalence import Coded, Codes, Groups
 
 _WIDTHS = 3
-"""So many interval widths are tried on a column of numbers."""
+"""Number of interval widths that are tried on a column of numbers."""
 _FEWEST = 4
-"""So many intervals has a column at least, where they are the widest."""
+"""Fewest intervals of a column, with the widest width."""
 
 _NARROWEST = 1e-290
-"""The widths of narrower columns would be no ordinary floats."""
+"""Least span of a column: smaller widths would be subnormal floats."""
 
 _CODES = 10
-"""Text of one length is taken for codes, whose first letters say most, if it has so many values."""
+"""Number of values from which text of one length is taken for codes, such as postal codes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Coarsening:
     """A coarser form of one column, or of several at once.
 
     Attributes:
-        column: Its name; of several, `TOGETHER`.
-        how: What is done.
-        values: Distinct values that are left.
-        people: People who stand alone afterwards.
+        column: Name of the column; `TOGETHER` for several.
+        how: Description of the coarser form.
+        values: Number of distinct values that are left.
+        people: Number of people who stand alone afterwards.
     """
 
     column: str
@@ -50,8 +50,8 @@ def coarsenings(
 ) -> tuple[Coarsening, ...]:
     """Try coarser forms of each column alone, and then the best of each together.
 
-    Numbers are cut into intervals, dates to months and years, text to its first letters, and
-    values of fewer than `minimum` rows are taken together.
+    Numbers are cut into intervals, dates to months and years, and text to its first letters. Values
+    of fewer than `minimum` rows are taken together.
     """
     tried = [(i, *step) for i, c in enumerate(groups.columns) for step in _steps(c, minimum)]
     found: list[Coarsening] = []
@@ -62,7 +62,7 @@ def coarsenings(
         people = groups.count(groups.alone(parts))
         step = Coarsening(groups.columns[place].name, how, int(places.max(initial=0)), people)
         best = most.get(place)
-        # Of equal gains, the one that keeps more values.
+        # Of equal gains, take the one that keeps more values.
         if best is None or (people, -step.values) < (best[0].people, -best[0].values):
             most[place] = (step, places)
         found.append(step)
@@ -79,7 +79,7 @@ TOGETHER = "the best of each"
 
 
 def _steps(column: Coded, minimum: int) -> list[tuple[str, Codes]]:
-    """Return coarser forms: in words, and the new code of each code."""
+    """Return coarser forms, each with a description and the new code of each code."""
     values = column.values
     if len(values) < 3:
         return []
@@ -97,7 +97,7 @@ def _steps(column: Coded, minimum: int) -> list[tuple[str, Codes]]:
         kept = [-1 if few else place for place, few in enumerate(rare.tolist())]
         steps.append((f"values of fewer than {minimum} rows as one", _grouped(kept)))
     left = [(how, places, int(places.max())) for how, places in steps]
-    # Of forms that keep equally many values, the finest stands for the others.
+    # Of forms that keep equally many values, only the finest is tried.
     first = {kept: (how, places) for how, places, kept in reversed(left)}
     return [
         (how, places)
@@ -107,7 +107,7 @@ def _steps(column: Coded, minimum: int) -> list[tuple[str, Codes]]:
 
 
 def _grouped(labels: list[Any]) -> Codes:
-    """Return codes of labels, and 0, for an empty cell, before them."""
+    """Return codes of labels, after a 0 for an empty cell."""
     places: dict[Any, int] = {}
     return np.array([0, *(places.setdefault(label, len(places)) + 1 for label in labels)], np.int64)
 
@@ -123,14 +123,14 @@ def _intervals(numbers: npt.NDArray[np.float64]) -> list[tuple[str, Codes]]:
     fitting = [w for w in widths if w <= span / _FEWEST][:_WIDTHS]
     steps = []
     for width in sorted(fitting):
-        # What is rounded below a border by a hair belongs above it.
+        # A number that rounding put a hair below a border belongs above it.
         places = np.unique(np.floor(numbers / width + 1e-9), return_inverse=True)[1] + 1
         steps.append((f"in intervals of {width:g}", np.append(0, places)))
     return steps
 
 
 def _beginnings(texts: tuple[Any, ...]) -> list[tuple[str, Codes]]:
-    """Return steps for codes of one length, such as postal codes and diagnoses."""
+    """Return coarser forms of codes of one length, such as postal codes and diagnoses."""
     if not all(isinstance(text, str) for text in texts):
         return []
     length = len(texts[0])

@@ -1,4 +1,4 @@
-"""What a group gives away of a sensitive column though nobody in it stands alone.
+"""Diversity: values of a sensitive column that a group gives away though nobody in it is alone.
 
 Source: Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam, "l-diversity: privacy beyond
 k-anonymity" (TKDD 1(1), 2007), definitions 3.1, 4.1 and 4.2; Li, Li, Venkatasubramanian,
@@ -22,17 +22,17 @@ class Diversity:
     """A sensitive column within the groups; people whose cell is empty are left out.
 
     Attributes:
-        column: Its name.
-        distinct: The fewest distinct values in a group: distinct l-diversity. 0 without any value.
-        entropy: The smallest exp(entropy) of a group: entropy l-diversity.
-        recursive: For l from 2 to `distinct`, the largest r1 / (rl + ... + rm) of a group, whose
-            r are the counts of values from the most frequent on: the groups are (c, l)-diverse
-            for every c above it.
-        closeness: The largest distance of a group's distribution from that of all: t-closeness.
-        ordered: Whether the distance knows an order (of more than two numbers), or takes all values
-            as equally far.
-        given_away: People in a group of at least two in which all have a value in common.
-        missing: Rows whose cell is empty.
+        column: Name of the column.
+        distinct: Fewest distinct values in a group: distinct l-diversity. 0 without any value.
+        entropy: Smallest exp(entropy) of a group: entropy l-diversity.
+        recursive: For l from 2 to `distinct`, the largest r1 / (rl + ... + rm) of a group, with r
+            the counts of its values in falling order. The groups are (c, l)-diverse for every
+            larger c.
+        closeness: Largest distance of a group's distribution from the overall one: t-closeness.
+        ordered: Whether the distance uses an order (of more than two numbers), or takes all values
+            to be equally far apart.
+        given_away: Number of people in groups of at least two in which all have a value in common.
+        missing: Number of rows with an empty cell.
     """
 
     column: str
@@ -46,7 +46,7 @@ class Diversity:
 
 
 def diversity(groups: Groups, column: Coded) -> Diversity:
-    """Measure a sensitive column; a person counts once in a group with each value."""
+    """Measure a sensitive column. A person counts once in a group for each value."""
     there = column.codes > 0
     width = len(column.values) + 1
     values = groups.of_row[there] * width + column.codes[there]
@@ -105,7 +105,7 @@ def _recursive(
 
 
 _DEEPEST = 5
-"""Recursive diversity is given up to this l."""
+"""Largest l for which recursive diversity is given."""
 
 
 def _closeness(
@@ -116,7 +116,7 @@ def _closeness(
     numbers: Coded | None,
     starts: npt.NDArray[np.int64],
 ) -> float:
-    """Return the largest earth mover's distance of a group from all."""
+    """Return the largest earth mover's distance of a group from the whole table."""
     if numbers is not None:
         rising = sorted(range(len(numbers.values)), key=numbers.values.__getitem__)
         value = np.argsort(rising)[value]
@@ -127,8 +127,8 @@ def _closeness(
     if numbers is None:
         return float(np.add.reduceat(np.maximum(share - overall[value], 0), starts).max())
     size = len(overall)
-    # The sum over values of |P - Q|, both cumulated. P is constant from one value of a group to
-    # its next, and Q rises: on each stretch, Q is below P until it passes it.
+    # The sum over values of |P - Q|, both cumulated. P is constant between two values of a group,
+    # and Q rises. On each such stretch Q is below P until it passes it.
     high = np.cumsum(overall)
     area = np.concatenate([[0.0], np.cumsum(high)])  # area[i]: sum of Q before i
     level = np.cumsum(share)

@@ -1,7 +1,7 @@
-"""Which rows of a table are alike in some columns, and how many people stand behind them.
+"""Groups of rows that are alike in some columns, and the number of people in each.
 
 Rows that agree in all quasi-identifiers form a group (an equivalence class). The size of a group
-is its number of people: several rows of one person hide nobody.
+is its number of people, since several rows of one person hide nobody.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from securecomp.statistics.site_table import Table
 Codes = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_SCATTERED = 4  # codes that spread over more than so many places each are looked up, not listed
+_SCATTERED = 4  # codes spread over more places each than this are hashed, not listed
 _WIDEST = 1 << 62
-_WORK = 3 * 10**8  # rows that are compared, at most, for the bound with empty cells that fit all
+_WORK = 3 * 10**8  # most comparisons for the bound with empty cells that fit anything
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,9 +28,9 @@ class Coded:
     """A column as small integers.
 
     Attributes:
-        name: The column's.
-        codes: One each row: 0 for an empty cell, else one more than the value's place in `values`.
-        values: The distinct values; of text, one for what people read as the same.
+        name: Name of the column.
+        codes: One for each row: 0 for an empty cell, else the value's place in `values` plus 1.
+        values: The distinct values. Texts that people read as the same are one value.
     """
 
     name: str
@@ -41,10 +41,10 @@ class Coded:
     def of(cls, table: Table, column: str) -> "Coded":
         """Read a column of text, numbers, dates or truth values.
 
-        Text is compared without the white space around it, and a text of nothing else is empty.
+        White space around a text does not count, and a text of white space alone is empty.
 
         Raises:
-            ParameterError: There is no such column, or its cells are of several kinds.
+            ParameterError: No such column, or cells of several kinds.
         """
         encoded = table.distinct(column)
         known, values = _numbered(encoded.dictionary)
@@ -57,7 +57,7 @@ class Coded:
 
 
 def _numbered(cells: Any) -> tuple[Codes, list[Any]]:
-    """Return the code of each distinct cell, 0 at the end for null, and the values."""
+    """Return the code of each distinct cell, with 0 at the end for null, and the values."""
     known = np.arange(1, len(cells) + 2)
     known[-1] = 0
     if pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
@@ -68,7 +68,7 @@ def _numbered(cells: Any) -> tuple[Codes, list[Any]]:
         known[:-1][there] = places + 1
         return known, values.tolist()
     if not _is_text(cells.type):
-        # Distinct as they are. Python has no times as fine as some, and no dates as far.
+        # These are distinct already. Some times are finer, and some dates later, than Python's.
         try:
             return known, cells.to_pylist()
         except (OverflowError, ValueError):
@@ -88,7 +88,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def dense(keys: Codes) -> tuple[Codes, int]:
-    """Return keys, at least 0, as numbers from 0 on without gaps, and how many there are."""
+    """Renumber keys, which are at least 0, from 0 without gaps; return them and their number."""
     if not len(keys):
         return keys, 0
     span = int(keys.max()) + 1
@@ -102,7 +102,7 @@ def dense(keys: Codes) -> tuple[Codes, int]:
 
 
 def joined(parts: Sequence[Codes]) -> tuple[Codes, int]:
-    """Return one number for each combination of codes, and how many there are."""
+    """Return a number for each combination of codes, and the number of combinations."""
     keys, span = np.zeros_like(parts[0]), 1
     for codes in parts:
         width = int(codes.max(initial=0)) + 1
@@ -119,20 +119,20 @@ class Groups:
         columns: The quasi-identifiers.
         rows: Number of rows.
         people: Number of people.
-        of_row: The group of each row, shape (rows,).
-        person: The person of each row, shape (rows,).
-        codes: The columns' codes of each group, a column each, shape (groups,).
-        sizes: People in each group, shape (groups,).
-        pairs: The distinct pairs of group and person, as group * people + person, sorted.
-        lone: The person of each group that has just one, else -1; shape (groups,).
+        of_row: Group of each row, shape (rows,).
+        person: Person of each row, shape (rows,).
+        codes: For each column, the code of each group, shape (groups,).
+        sizes: Number of people in each group, shape (groups,).
+        pairs: Distinct pairs of group and person, as group * people + person, sorted.
+        lone: The person of each group with a single one, else -1; shape (groups,).
     """
 
     def __init__(self, columns: Sequence[Coded], person: Codes | None) -> None:
         """Form the groups.
 
         Args:
-            columns: At least one, all of the same rows.
-            person: A number for each row, from 0 without gaps; None if each is a person.
+            columns: At least one column, all of the same rows.
+            person: Number of each row's person, from 0 without gaps. None if each row is a person.
         """
         self.columns = tuple(columns)
         self.rows = len(columns[0].codes)
@@ -148,7 +148,7 @@ class Groups:
         self.lone = np.where(self.sizes == 1, self.person[first], -1)
 
     def alone(self, parts: Sequence[Codes]) -> Flags:
-        """Return which groups hold one person only, if just these codes of groups are known."""
+        """Return the groups that hold a single person if only these codes of groups are known."""
         keys, count = joined(parts) if parts else (np.zeros_like(self.lone), 1)
         some = np.empty(count, np.int64)
         some[keys] = self.lone  # any of them
@@ -157,7 +157,7 @@ class Groups:
         return ~shared[keys]
 
     def count(self, groups: Flags) -> int:
-        """Return how many people are alone in one of some groups of one person."""
+        """Return the number of people alone in one of some groups of one person."""
         found = np.zeros(self.people, bool)
         found[self.lone[groups]] = True
         return int(np.count_nonzero(found))
@@ -169,9 +169,9 @@ class Groups:
         return sizes
 
     def certain(self) -> Flags | None:
-        """Return which groups hold one person only even where an empty cell fits any value.
+        """Return the groups that hold a single person even if an empty cell may be any value.
 
-        None where it would take too long: with many different sets of empty columns.
+        None if it would take too long, with many different sets of empty columns.
         """
         alone = self.lone >= 0
         empties = np.column_stack([codes == 0 for codes in self.codes])
@@ -189,7 +189,7 @@ class Groups:
         return alone
 
     def _met(self, ours: Codes, theirs: Codes, ignored: Flags) -> Flags:
-        """Return which of some groups fit another person's, apart from some columns."""
+        """Return the groups that fit another person's group if some columns are ignored."""
         both = np.concatenate([ours, theirs])
         parts = [c[both] for c, out in zip(self.codes, ignored, strict=True) if not out]
         keys, count = joined(parts) if parts else (np.zeros_like(both), 1)
@@ -203,7 +203,7 @@ class Groups:
         return met
 
     def together(self) -> int:
-        """Return how many people no other has the same rows as, all rows of each known."""
+        """Return the number of people with rows that nobody else has, if all rows are known."""
         order = np.lexsort((self.of_row, self.person))
         ends = np.cumsum(np.bincount(self.person, minlength=self.people)).tolist()
         data = self.of_row[order].astype(np.int64).tobytes()

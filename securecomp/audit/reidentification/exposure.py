@@ -1,4 +1,4 @@
-"""How exposed the people of a table are, in tables, figures and words; no value of a row."""
+"""The exposure of people in a table, in tables, figures and words, without any value of a row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,37 +17,38 @@ _BANDS = (1, 2, 3, 5, 11, 20)
 _SETS = 10
 _DRAWN = 30
 _NAMES = 0.9
-"""A column by which more than this share are alone is taken for a name or a number of a person."""
+"""Share of people alone by one column from which that column is taken for a name or id."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exposure(Exhibit):
-    """What `uniqueness` found. People are the rows, where no identifier says whose each is.
+    """The findings of `uniqueness`. Without an identifier each row counts as a person.
 
     Attributes:
         quasi: The columns that an attacker knows.
-        identifier: The column that says whose row it is, or None.
+        identifier: The column that tells whose row it is, or None.
         rows: Number of rows.
         people: Number of people.
         groups: Number of distinct combinations of the quasi-identifiers.
-        minimum: Fewest people of a group that is large enough.
-        spectrum: Size of a group to how many groups have it.
-        reach: Size to how many people have it as the size of their smallest group.
-        alone_certainly: People alone even where an empty cell may be anything; None where there
+        minimum: Fewest people in a group that is large enough.
+        spectrum: Size of a group to the number of groups of this size.
+        reach: Size to the number of people whose smallest group has this size.
+        alone_certainly: Number of people alone even if an empty cell may be anything; None if there
             were too many sets of empty columns to tell.
-        alone_by_all_rows: People whom nobody has the same rows as, each as often, for an attacker
-            who knows all of theirs; None if each has one row.
-        rows_alone: Numbers of the rows of people who are alone by them, from 1, increasing.
-        columns_needed: Of these rows' people, how many columns suffice; 0 if `largest` do not.
-        empty: Empty cells of the quasi-identifiers.
-        contributions: Each column's part.
-        largest: Columns of a set of `sets`, at most.
-        sets: Sets of columns by which somebody stands alone, and by no fewer.
-        needed: For 0, 1, 2 ... columns, how many people are alone by so many of them; place 0 has
+        alone_by_all_rows: Number of people whose rows nobody else has, each as often, for an
+            attacker who knows all rows of a person; None if each person has one row.
+        rows_alone: Numbers of the rows by which people are alone, from 1, increasing.
+        columns_needed: For each of these rows, the number of columns that suffice; 0 if `largest`
+            do not.
+        empty: Number of empty cells of the quasi-identifiers.
+        contributions: The part of each column.
+        largest: Largest number of columns in `sets`.
+        sets: Sets of columns by which somebody stands alone, but not by fewer.
+        needed: For 1, 2, ... columns, the number of people alone by that many; place 0 counts
             those for whom `largest` do not suffice.
-        coarsenings: What coarser columns would change.
-        diversity: Of each sensitive column.
-        population: Estimates, if its size is known.
+        coarsenings: Effects of coarser columns.
+        diversity: Diversity of each sensitive column.
+        population: Estimates for the population, if its size is known.
     """
 
     quasi: tuple[str, ...]
@@ -73,32 +74,32 @@ class Exposure(Exhibit):
 
     @property
     def title(self) -> str:
-        """The question in words."""
+        """The title."""
         return "uniqueness"
 
     @property
     def noun(self) -> str:
-        """What is counted: "rows", or "people" if an identifier says whose they are."""
+        """The counted units: "rows", or "people" if there is an identifier."""
         return "rows" if self.identifier is None else "people"
 
     @property
     def alone(self) -> int:
-        """How many people stand alone in one of their groups."""
+        """Number of people who stand alone in one of their groups."""
         return self.reach.get(1, 0)
 
     @property
     def k(self) -> int:
-        """The table is k-anonymous for this k and no larger: the smallest group's size."""
+        """Size of the smallest group: the table is k-anonymous for this k and no larger."""
         return min(self.spectrum)
 
     @property
     def small(self) -> int:
-        """How many people have a group below `minimum`."""
+        """Number of people with a group below `minimum`."""
         return sum(people for size, people in self.reach.items() if size < self.minimum)
 
     @property
     def prosecutor_highest(self) -> float:
-        """The largest probability of a right match for an attacker who knows who is in the table.
+        """Largest probability of a right match, for an attacker who knows who is in the table.
 
         Source: El Emam & Dankar, "Protecting privacy using k-anonymity" (JAMIA 15(5), 2008).
         """
@@ -106,10 +107,10 @@ class Exposure(Exhibit):
 
     @property
     def prosecutor_mean(self) -> float:
-        """The same, averaged over people: also the share that a marketer gets right.
+        """The same probability averaged over people. A marketer gets this share right.
 
-        A marketer matches everybody, and is content with being right often (Dankar & El Emam, "A
-        method for evaluating marketer re-identification risk", 2010).
+        A marketer matches everybody, and is content to be right often (Dankar & El Emam, "A method
+        for evaluating marketer re-identification risk", 2010).
         """
         return sum(people / size for size, people in self.reach.items()) / self.people
 
@@ -194,7 +195,7 @@ class Exposure(Exhibit):
             for d in self.diversity
         )
         header = ("sensitive", "distinct l", "entropy l", "c for l = 2", "t", "given away")
-        return TextTable("what groups give away", header, rows)
+        return TextTable("sensitive columns within groups", header, rows)
 
     def _columns(self) -> TextTable:
         rows = tuple(
@@ -251,7 +252,7 @@ class Exposure(Exhibit):
         return _words(self)
 
     def facts(self) -> dict[str, Any]:
-        """Return everything but the rows' numbers as plain objects."""
+        """Return all findings but the numbers of rows as plain objects."""
         return {
             "quasi": list(self.quasi),
             "identifier": self.identifier,
@@ -291,17 +292,18 @@ def _words(found: Exposure) -> list[str]:
     words = []
     if found.alone:
         words.append(
-            f"somebody who knows that a person is in this table, and knows their {known}, finds "
-            f"the right {one} for {found.alone:,} of {found.people:,} without doubt, and is right "
-            f"for {_percent(found.prosecutor_mean)} of all on average, by guessing within a group"
+            f"somebody who knows that a person is in this table, and their {known}, finds the "
+            f"right {one} without doubt for {found.alone:,} of {found.people:,}; by guessing "
+            f"within "
+            f"a group it is right for {_percent(found.prosecutor_mean)} of all on average"
         )
     elif found.groups == 1:
         words.append(f"all {found.noun} are alike in {known}: these columns tell nobody apart")
     else:
         words.append(
-            f"by {known} alone nobody is found without doubt; a guess within a group is right "
-            f"at most 1 time in {found.k:,}, and for {_percent(found.prosecutor_mean)} of all "
-            "on average"
+            f"by {known} alone nobody is found without doubt; a guess within a group is right at "
+            f"most 1 time in {found.k:,}, and for {_percent(found.prosecutor_mean)} of all on "
+            "average"
         )
     few = [(size, n) for size, n in enumerate(found.needed) if size and n]
     if few:
@@ -311,35 +313,35 @@ def _words(found: Exposure) -> list[str]:
     for c in found.contributions:
         if c.by_itself > _NAMES * found.people:
             words.append(
-                f"{c.column} alone tells nearly all apart, as a name does: if it says whose row it "
+                f"{c.column} alone tells nearly all apart, as a name does: if it tells whose row "
+                f"it "
                 "is, give it as the identifier; if nobody outside knows it, leave it out"
             )
     if found.empty:
         if found.alone_certainly is None:
-            bound = "how many if it may be anything would take too long to tell"
+            bound = "counting those alone if it may be anything would take too long"
         else:
-            bound = f"{found.alone_certainly:,} stand alone also if it may be anything"
+            bound = f"{found.alone_certainly:,} stand alone even if it may be anything"
         words.append(
-            f"{found.empty:,} cells are empty; an empty cell is a value of its own here, which is "
-            f"the cautious way; {bound}"
+            f"{found.empty:,} cells are empty; an empty cell counts as a value of its own here, to "
+            f"be cautious; {bound}"
         )
     for d in found.diversity:
         if d.given_away:
             words.append(
                 f"{d.column}: {d.given_away:,} {found.noun} are in groups of several in which all "
-                "have the same value: they need not be found to be known"
+                "have the same value, so it is known without finding the person"
             )
         if d.ordered and d.closeness > 0:
             words.append(
-                f"{d.column}: t takes near numbers for nearly the same; if they are codes, give "
-                "them as text"
+                f"{d.column}: t treats near numbers as nearly the same; if they are codes, give "
+                f"them "
+                "as text"
             )
         if d.missing:
-            words.append(f"{d.column}: {d.missing:,} rows without a value are left out of its line")
+            words.append(f"{d.column}: its line leaves out {d.missing:,} rows without a value")
     words += _of_population(found)
-    words.append(
-        "this holds for the columns that were named: who knows more than these finds more people"
-    )
+    words.append("this holds for the named columns: an attacker who knows more finds more people")
     return words
 
 
@@ -355,18 +357,19 @@ def _of_population(found: Exposure) -> list[str]:
     if p.fraction == 1:
         return ["the table is the whole population: all risks are the prosecutor's"]
     words = [
-        f"the table has {_percent(p.fraction)} of the population; the estimates take it for a "
-        "sample in which everybody was as likely to be, and are wrong if it is not"
+        f"the table has {_percent(p.fraction)} of the population; the estimates assume a sample "
+        "that everybody was equally likely to be in, and are wrong otherwise"
     ]
     if p.zayatz is not None and p.pitman is None:
         words.append(
-            "everybody stands alone, for which Pitman's model has no answer: all that is known of "
-            "the journalist's risk is that it is at most the prosecutor's"
+            "everybody stands alone, so Pitman's model has no answer: the journalist's risk is "
+            "only "
+            "known to be at most the prosecutor's"
         )
     if p.zayatz and p.pitman and max(p.zayatz, p.pitman) > 2 * min(p.zayatz, p.pitman):
         words.append(
-            "the models of the population differ by more than twofold: rely on none of them, and "
-            "take the prosecutor's risk"
+            "the models of the population differ more than twofold: do not rely on them, and take "
+            "the prosecutor's risk"
         )
     return words
 
@@ -376,5 +379,5 @@ def _percent(share: float | None) -> str:
         return "-"
     percent = 100 * share
     shown = f"{percent:.1f}" if percent >= 0.95 or percent == 0 else f"{percent:.2g}"
-    # What is not all is not shown as all.
+    # Only all is shown as 100 %.
     return f"{'99.9' if shown == '100.0' and share < 1 else shown} %"

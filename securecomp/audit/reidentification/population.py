@@ -1,7 +1,7 @@
-"""From a sample's groups to the population's: what an attacker with a register of all could match.
+"""Estimates for the population from a sample's groups: matches by an attacker with a register.
 
-Estimates, each with a model that can be wrong; where they differ much, none is to be relied on.
-They take the sample for one in which everybody was as likely to be, independently.
+Each estimate has a model that can be wrong. If they differ much, do not rely on any. They assume
+that everybody was equally likely to be in the sample, independently of each other.
 """
 
 import math
@@ -15,29 +15,28 @@ from securecomp.errors import ParameterError
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """What is estimated of the population that a sample was drawn from.
+    """Estimates for the population from which a sample was drawn.
 
     Attributes:
-        size: Of the population.
-        fraction: Of it in the sample.
-        match: The probability that a match with a person alone in the sample is right: data
-            intrusion simulation (Skinner & Elliot, JRSS B 64(4), 2002, section 4). Says nothing
-            of single people, and needs samples with enough groups of one and two. None where
-            there is neither.
-        zayatz: The share of people alone in the sample who are alone in the population, if the
+        size: Size of the population.
+        fraction: Share of it in the sample.
+        match: Probability that a match with a person alone in the sample is right: data intrusion
+            simulation (Skinner & Elliot, JRSS B 64(4), 2002, section 4). It says nothing about
+            single people, and needs enough groups of one and two. None without any such group.
+        zayatz: Share of people alone in the sample who are alone in the population, if the
             population's groups were as large as the sample's (Zayatz, US Bureau of the Census
-            report 91/08, 1991): too high for small fractions.
-        pitman: The same by Pitman's model of how groups grow (Hoshino, Journal of Official
-            Statistics 17(4), 2001), given what is in the sample. Too high for populations of many
-            groups of one size.
-        journalist_mean: The probability that a match of a person in the sample with a register of
-            the population is right, 1/F for a group of F there, averaged over people; by the same
-            model, which gives every group of a size in the sample the same risk.
-        journalist_smallest: The same for the people whose group is smallest. One of them may be
+            report 91/08, 1991). Too high for small fractions.
+        pitman: The same share by Pitman's model of growing groups (Hoshino, Journal of Official
+            Statistics 17(4), 2001), given the sample. Too high for populations of many groups of
+            one size.
+        journalist_mean: Probability that a match of a person in the sample with a register of the
+            population is right: 1/F for a group of F there, averaged over people. It is by the same
+            model, which gives all groups of one size in the sample the same risk.
+        journalist_smallest: The same for the people in the smallest groups. One of them may be
             alone in the population, and be found for certain.
 
-    The last three are None where everybody in the sample is alone: the model has no answer then,
-    and the prosecutor's risk is all that is known.
+    The last three are missing (None) if everybody in the sample is alone. The model has no answer
+    then, and only the prosecutor's risk is known.
     """
 
     size: int
@@ -50,31 +49,35 @@ class Population:
 
 
 def size_of(people: int, population: int | None, fraction: float | None) -> int | None:
-    """Return the population's size; None if nothing is known of it.
+    """Return the population's size; None if it is unknown.
 
     Raises:
-        ParameterError: Both are given, or it is smaller than the sample.
+        ParameterError: Both are given, or the population is smaller than the sample.
     """
     if population is not None and fraction is not None:
         raise ParameterError("give the population's size or the sampling fraction, not both")
     if fraction is not None:
         number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
         if not number or not 0 < fraction <= 1:
-            raise ParameterError(f"the sampling fraction is above 0 and at most 1, not {fraction}")
+            raise ParameterError(
+                f"the sampling fraction must be above 0 and at most 1, not {fraction}"
+            )
         if people / fraction > _LARGEST:
-            raise ParameterError(f"the sampling fraction {fraction} is too small")
+            raise ParameterError(
+                f"the sampling fraction {fraction} is too small; give the population's size"
+            )
         return round(people / fraction)
     if population is None:
         return None
     if isinstance(population, bool) or not isinstance(population, int):
-        raise ParameterError(f"the population's size is an integer, not {population!r}")
+        raise ParameterError(f"the population's size must be an integer, not {population!r}")
     if population < people:
         raise ParameterError(
-            f"a population of {population:,} and a sample of {people:,}; a population has at "
-            "least as many people as its sample"
+            f"a population of {population:,} cannot be smaller than its sample of {people:,}; "
+            "correct it"
         )
     if population > _LARGEST:
-        raise ParameterError(f"a population has at most {_LARGEST:,} people")
+        raise ParameterError(f"the population must have at most {_LARGEST:,} people")
     return population
 
 
@@ -84,17 +87,17 @@ _LARGEST = 10**11
 def estimate(
     sizes: npt.NDArray[np.int64], smallest: npt.NDArray[np.int64], population: int
 ) -> Population:
-    """Estimate.
+    """Compute the estimates.
 
     Args:
-        sizes: People in each group of the sample, shape (groups,).
-        smallest: The size of each person's smallest group, shape (people,).
-        population: The population's size, at least the number of people.
+        sizes: Number of people in each group of the sample, shape (groups,).
+        smallest: Size of each person's smallest group, shape (people,).
+        population: Size of the population, at least the number of people.
     """
     fraction = len(smallest) / population
     values, times = np.unique(sizes, return_counts=True)
     total = int(values @ times)
-    # With several groups a person, there are more places in groups than people.
+    # If a person is in several groups, there are more places in groups than people.
     whole = total if fraction == 1 else round(total / fraction)
     spectrum = dict(zip(values.tolist(), times.tolist(), strict=True))
     alone, pairs = spectrum.get(1, 0), spectrum.get(2, 0)
@@ -127,9 +130,9 @@ def zayatz(
     """Return the share of the sample's groups of one that are one in the population.
 
     Args:
-        values: The sizes that groups of the sample have, increasing.
-        times: How many groups have them.
-        population: Its size.
+        values: The sizes of groups in the sample, increasing.
+        times: Number of groups of each size.
+        population: Size of the population.
     """
     from scipy import special
 
@@ -142,7 +145,7 @@ def zayatz(
     def log_choose(n: npt.NDArray[np.float64], k: float) -> npt.NDArray[np.float64]:
         return np.asarray(-special.betaln(n - k + 1, k + 1) - np.log(n + 1))
 
-    # Hypergeometric: one of a group of i is drawn, over the same for i = 1.
+    # Hypergeometric: the chance that one of a group of i is drawn, over that for i = 1.
     seen = np.log(i) + log_choose(population - i, sample - 1)
     terms = weight * np.exp(seen - seen[0])
     return float(terms[0] / terms.sum())
@@ -151,12 +154,10 @@ def zayatz(
 def parameters(
     values: npt.NDArray[np.int64], times: npt.NDArray[np.int64]
 ) -> tuple[float, float] | None:
-    """Return alpha and theta of Pitman's model, of maximal likelihood; None if all are alone.
+    """Return alpha and theta of Pitman's model with maximal likelihood; None if all are alone.
 
-    A person joins a group of f with a probability of f - alpha over n + theta, where n people are
-    there, and else starts one.
-
-    Args: as `zayatz`.
+    With n people present, the next one joins a group of f with probability (f - alpha) /
+    (n + theta), and otherwise starts a new group. The arguments are those of `zayatz`.
     """
     from scipy import optimize, special
 
@@ -187,7 +188,7 @@ def parameters(
 
 
 def pitman(model: tuple[float, float], sample: int, population: int) -> float:
-    """Return the probability that a group of one gets nobody of the rest of the population."""
+    """Return the probability that nobody else in the population joins a group of one."""
     alpha, theta = model
     # The product over n of (n + theta - 1 + alpha) / (n + theta), as ratios of gamma functions.
     step = 1 - alpha
@@ -197,12 +198,12 @@ def pitman(model: tuple[float, float], sample: int, population: int) -> float:
 def right_match(
     size: npt.NDArray[np.int64], model: tuple[float, float], sample: int, population: int
 ) -> npt.NDArray[np.float64]:
-    """Return E[1/F] where F is the size in the population of a group of `size` in the sample.
+    """Return E[1/F], with F the size in the population of a group of `size` in the sample.
 
-    What a group of f gets is a Poisson number whose mean has a gamma distribution of shape
-    f - alpha (the limit of Pitman's model for groups that are a small part of the sample), so that
-    E[1/F] = q / f 2F1(1 + alpha, 1; f + 1; 1 - q), 1 / q = 1 + (N - n) / (n + theta). With both
-    parameters 0 it is the negative binomial model of Benedetti & Franconi (1998).
+    The growth of a group of f is a Poisson number whose mean has a gamma distribution of shape
+    f - alpha (the limit of Pitman's model for groups that are a small part of the sample). So
+    E[1/F] = q / f 2F1(1 + alpha, 1; f + 1; 1 - q) with 1 / q = 1 + (N - n) / (n + theta). With both
+    parameters 0 this is the negative binomial model of Benedetti & Franconi (1998).
     """
     alpha, theta = model
     if population == sample:
@@ -216,7 +217,7 @@ def right_match(
     weight = weight * span / math.expm1(span) * np.exp(alpha * span * (1 - x))
     small = np.minimum(size, _SMOOTH)
     smooth = share ** (small[:, None] - 1.0) @ weight
-    # Of large groups the terms fall so fast that few of them are a float's all.
+    # For large groups the terms fall so fast that few of them fill a float.
     term, terms = np.ones(len(size)), np.ones(len(size))
     for k in range(60):
         term = term * ((k + 1 + alpha) / (size + k + 1)) * -math.expm1(-span)
@@ -226,11 +227,11 @@ def right_match(
 
 _POINTS = 200
 _SMOOTH = 20
-"""For larger groups the integral would need more points."""
+"""Largest group for the integral; larger ones would need more points."""
 
 
 def _log_ratio(x: float, step: float) -> float:
-    """Return log of gamma(x) / gamma(x - step) without the rounding of large x."""
+    """Return the log of gamma(x) / gamma(x - step), accurate for large x."""
     from scipy import special
 
     return float(-special.betaln(x - step, step) + special.gammaln(step)) if step > 0 else 0.0

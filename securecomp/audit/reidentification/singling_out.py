@@ -1,8 +1,8 @@
-"""Which columns single people out: each one's part, and the smallest sets that suffice.
+"""Columns that single people out: the part of each, and the smallest sets that suffice.
 
 Source: Elliot, Manning, Ford, "A computational algorithm for handling the special uniques problem"
-(Int. J. of Uncertainty, Fuzziness and Knowledge-Based Systems 10(5), 2002): a record that is
-unique on few columns is at more risk than one that needs all of them.
+(Int. J. of Uncertainty, Fuzziness and Knowledge-Based Systems 10(5), 2002). A record that is
+unique by a few columns is at more risk than one that needs all of them.
 """
 
 import math
@@ -17,19 +17,19 @@ from securecomp.audit.reidentification.equivalence import Groups
 from securecomp.errors import ParameterError
 
 MOST_SETS = 5000
-"""So many sets of columns are tried at most."""
+"""Most sets of columns that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """One column's part.
+    """The part of one column in singling people out.
 
     Attributes:
-        column: Its name.
-        values: Its distinct values; an empty cell is none of them.
-        empty: Its empty cells.
-        by_itself: People alone by this column only.
-        without: People alone by all the other columns.
+        column: Name of the column.
+        values: Number of its distinct values, not counting empty cells.
+        empty: Number of its empty cells.
+        by_itself: Number of people alone by this column only.
+        without: Number of people alone by all the other columns.
     """
 
     column: str
@@ -41,12 +41,12 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Smallest:
-    """A set of columns.
+    """A smallest set of columns that singles people out.
 
     Attributes:
-        columns: Their names.
-        people: People who are alone by these columns.
-        minimal: People who are alone by these, and by no fewer of them.
+        columns: Names of the columns.
+        people: Number of people who are alone by these columns.
+        minimal: Number of people who are alone by these, but not by fewer of them.
     """
 
     columns: tuple[str, ...]
@@ -55,7 +55,7 @@ class Smallest:
 
 
 def contributions(groups: Groups) -> tuple[Contribution, ...]:
-    """Return each column's part."""
+    """Return the part of each column."""
     return tuple(
         Contribution(
             column.name,
@@ -69,19 +69,19 @@ def contributions(groups: Groups) -> tuple[Contribution, ...]:
 
 
 def check_largest(columns: int, largest: int) -> int:
-    """Return how many columns a set has at most.
+    """Return the largest number of columns in a set.
 
     Raises:
-        ParameterError: It is no such number, or there are too many sets of that many columns.
+        ParameterError: Not a positive integer, or there would be too many sets.
     """
     if isinstance(largest, bool) or not isinstance(largest, int) or largest < 1:
-        raise ParameterError(f"the largest set has at least 1 column, not {largest!r}")
+        raise ParameterError(f"the largest set must have at least 1 column, not {largest!r}")
     largest = min(largest, columns)
     sets = sum(math.comb(columns, size) for size in range(1, largest + 1))
     if sets > MOST_SETS:
         raise ParameterError(
-            f"{columns} columns have {sets:,} sets of at most {largest}, and {MOST_SETS:,} are "
-            "tried at most; choose smaller sets, or fewer quasi-identifiers"
+            f"{columns} columns have {sets:,} sets of at most {largest}, and at most {MOST_SETS:,} "
+            "are tried; choose smaller sets, or fewer quasi-identifiers"
         )
     return largest
 
@@ -92,20 +92,20 @@ def smallest_sets(
     """Find minimal sets of columns that single people out.
 
     Args:
-        groups: The rows.
-        largest: Columns of a set at most, as `check_largest` returned it.
-        report: Told how many sets are done, of how many.
+        groups: The groups of rows.
+        largest: Largest number of columns in a set, from `check_largest`.
+        report: Called with the number of sets that are done, and of all.
 
     Returns:
-        The sets by which somebody is alone, those of most people first; and for each person the
-        number of columns that suffice, 0 where `largest` do not, shape (people,).
+        The sets by which somebody is alone, those with most people first; and for each person the
+        number of columns that suffice, or 0 if `largest` do not, shape (people,).
     """
     names = [column.name for column in groups.columns]
     total = sum(math.comb(len(names), size) for size in range(1, largest + 1))
-    lone = np.flatnonzero(groups.lone >= 0)  # nobody else is alone by fewer columns
+    lone = np.flatnonzero(groups.lone >= 0)  # only these can be alone by fewer columns
     needed = np.zeros(groups.people, np.int64)
     found: list[Smallest] = []
-    # A bit for each lone group: there may be thousands of sets, and millions of groups.
+    # One bit for each lone group: there may be thousands of sets and millions of groups.
     before: dict[tuple[int, ...], npt.NDArray[np.uint8]] = {}
     done = 0
     for size in range(1, largest + 1):

@@ -1,12 +1,12 @@
-"""How many people stand alone in a table, for somebody who knows a few things of them.
+"""Uniqueness: the number of people who stand alone in a table by a few known columns.
 
-Names are not what tells people apart: age, sex and a postal code are enough for most. Columns that
-others know, or can find out, are quasi-identifiers (Sweeney, "k-anonymity: a model for protecting
-privacy", IJUFKS 10(5), 2002; Samarati, IEEE TKDE 13(6), 2001). What is measured here holds for the
-columns that are named: a column that is left out, and that an attacker knows, makes all of it
-too low. A table in which nobody stands alone can give people away still, by what their group has
-in common (`diversity`), or by several tables together; a bound that holds against everything that
-an attacker knows is differential privacy's.
+People can be told apart without names: for most, age, sex and a postal code are enough. Columns
+that others know, or can find out, are quasi-identifiers (Sweeney, "k-anonymity: a model for
+protecting privacy", IJUFKS 10(5), 2002; Samarati, IEEE TKDE 13(6), 2001). The results hold for the
+named columns. If an attacker knows a further column, they are too low. A table in which nobody
+stands alone can still give people away, by what a group has in common (`diversity`), or together
+with other tables. Only differential privacy bounds the risk against everything that an attacker
+knows.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,26 +45,26 @@ def uniqueness(
 ) -> Exposure:
     """Measure how well a few columns tell people apart.
 
-    An empty cell is a value of its own: somebody may know that it is empty. What holds where it
-    may be anything is given beside (`alone_certainly`): an attacker who knows the true value
-    cannot exclude a row whose cell is empty.
+    An empty cell counts as a value of its own, since somebody may know that it is empty. The result
+    also tells how many people are alone if it may be anything (`alone_certainly`): an attacker who
+    knows the true value cannot exclude a row whose cell is empty.
 
     Args:
-        frame: Rows of a pandas, polars or pyarrow data frame; nothing of them leaves.
+        frame: Rows of a pandas, polars or pyarrow data frame. Nothing of them leaves.
         quasi: The columns that an attacker knows of a person.
-        sensitive: Columns that nobody should learn; they are none of `quasi`.
-        identifier: The column that says whose row it is. A person of several rows is one person,
-            as exposed as in the smallest of their groups. By default each row is a person.
-        population: How many people the rows are a sample of.
-        fraction: Or, which part of them is in the rows.
-        minimum: Fewest people of a group that is large enough.
-        largest: Columns of the sets that are searched for the smallest that suffice.
-        source: What an error calls the rows, say a file.
-        report: Told how much of the work is done, of how much.
+        sensitive: Columns that nobody should learn. They cannot be among `quasi`.
+        identifier: The column that tells whose row it is. Several rows of one person are one
+            person, as exposed as in the smallest of their groups. By default each row is a person.
+        population: Number of people from whom the rows are a sample.
+        fraction: Share of these people in the rows, in place of `population`.
+        minimum: Fewest people in a group that is large enough.
+        largest: Largest number of columns in the sets that are searched.
+        source: Name of the rows in error messages, for example a file.
+        report: Called with the amount of work that is done, and of all.
 
     Raises:
-        ParameterError: No rows or columns; a column that is not there, named twice, or of mixed
-            kinds; a row without identifier; a population that is smaller than the sample.
+        ParameterError: No rows or columns; a column that is missing, named twice, or of mixed
+            kinds; a row without identifier; a population smaller than the sample.
     """
     table = Table(source, frame)
     names, secret = _names("quasi", quasi), _names("sensitive", sensitive)
@@ -114,7 +114,7 @@ def _names(what: str, given: Names) -> list[str]:
         check_column(what, name)
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ParameterError(f"{what}: column {brief(repr(twice))} is named twice")
+        raise ParameterError(f"{what}: column {brief(repr(twice))} is named twice; name it once")
     return names
 
 
@@ -123,23 +123,23 @@ def _check(
 ) -> None:
     if not quasi:
         raise ParameterError(
-            "no quasi-identifier is named; name the columns that others may know of a person"
+            "no quasi-identifier is given; name the columns that others may know of a person"
         )
     if identifier is not None:
         check_column("identifier", identifier)
     for name in sensitive:
         if name in quasi:
             raise ParameterError(
-                f"column {brief(repr(name))} is both sensitive and a quasi-identifier; what an "
-                "attacker knows, nobody can give away"
+                f"column {brief(repr(name))} is both sensitive and a quasi-identifier; an attacker "
+                "knows the latter already, so name it once"
             )
     if identifier in quasi or identifier in sensitive:
         raise ParameterError(
-            f"column {brief(repr(identifier))} says whose row it is; it is neither a "
-            "quasi-identifier nor sensitive"
+            f"column {brief(repr(identifier))} is the identifier, so it cannot be a "
+            "quasi-identifier or sensitive too"
         )
     if isinstance(minimum, bool) or not isinstance(minimum, int) or minimum < 2:
-        raise ParameterError(f"minimum is at least 2 people, not {minimum!r}")
+        raise ParameterError(f"minimum must be at least 2 people, not {minimum!r}")
     for name in [*quasi, *sensitive, *([] if identifier is None else [identifier])]:
         table.check_column(name)
     if not table.rows:
@@ -147,12 +147,11 @@ def _check(
 
 
 def _people(table: Table, identifier: str) -> Codes:
-    """Return a number for the person of each row."""
+    """Return the number of each row's person."""
     column = Coded.of(table, identifier)
     if column.empty():
         row = int(np.flatnonzero(column.codes == 0)[0]) + 1
         raise ParameterError(
-            f"{table.where(identifier)}: row {row} does not say whose it is; fill it in, or drop "
-            "the row"
+            f"{table.where(identifier)}: row {row} has no identifier; fill it in, or drop the row"
         )
     return column.codes - 1

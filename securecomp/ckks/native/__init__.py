@@ -1,1 +1,1 @@
-"""CKKS by our own kernels: ring, number-theoretic transform, encryption of coefficients."""
+"""CKKS on our own kernels: ring, number-theoretic transform, encryption of coefficients."""

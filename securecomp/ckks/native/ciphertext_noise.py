@@ -1,11 +1,11 @@
-"""What noise and rounding do to a circuit's result, before anything is encrypted.
+"""The error of a circuit's result by noise and rounding, worked out while planning.
 
-The plan runs the circuit over `Tracer` in place of ciphertexts: for a grid of arguments, each value
-is followed together with the effect of every error that has come in so far.
+The plan runs the circuit over `Tracer` in place of ciphertexts. For a grid of arguments it follows
+each value, together with the effect of every error so far.
 
 Source: the heuristic of independent coefficients as in Costache, Curtis, Hales, Murphy, Ogilvie,
-Player, "On the precision loss in approximate homomorphic encryption", IACR ePrint 2022/162; the
-distribution of a rounding error in a slot, and the factor that follows, are worked out here.
+Player, "On the precision loss in approximate homomorphic encryption", IACR ePrint 2022/162. The
+distribution of a rounding error in a slot, and the factor that follows from it, are our own.
 """
 
 import math
@@ -26,18 +26,19 @@ ALLOWANCE = 1.05  # for products of two errors, and for what lies between points
 
 
 def factor(slots: int) -> float:
-    """How many standard deviations all slots together stay below, but for one batch in 2^30.
+    """Return a bound of the errors of all slots, in standard deviations.
 
-    A heuristic: errors of different sources are taken as independent, and a rounding error in a
-    slot as tau times the secret's value there, two independent complex Gaussians. Its real part is
-    a Laplace variable, P(|e| > k sigma) = exp(-sqrt(2) k), with a far heavier tail than a Gaussian.
+    One batch in 2^30 exceeds it. It is a heuristic: errors of different sources are taken as
+    independent, and a rounding error in a slot as tau times the secret's value there, two
+    independent complex Gaussians. Its real part is a Laplace variable,
+    P(|e| > k sigma) = exp(-sqrt(2) k), with a far heavier tail than a Gaussian.
     """
     return (math.log(slots) + _FAILURE_BITS * math.log(2)) / math.sqrt(2)
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What is known of a ciphertext while planning.
+    """A value and its errors, in place of a ciphertext while planning.
 
     Attributes:
         value: Its value for each t of the grid.
@@ -49,11 +50,11 @@ class Trace:
 
 
 class Tracer:
-    """Follows each error to first order; correlations are exact, since each has its own entry.
+    """Follows each error to first order. Each has its own entry, so correlations are exact.
 
-    Random errors (fresh noise, rounding at a rescaling, key switching) are kept as the standard
-    deviation in a slot's real part. A polynomial with independent coefficients of variance v has
-    variance N v / 2 there. Deterministic ones (rounded constants) are kept as bounds.
+    A random error (fresh noise, rounding at a rescaling, key switching) is kept as the standard
+    deviation of a slot's real part. A polynomial with independent coefficients of variance v has
+    variance N v / 2 there. A deterministic error (a rounded constant) is kept as a bound.
 
     Args:
         chain: The ring and its moduli.
@@ -67,20 +68,20 @@ class Tracer:
         self._rounding = math.sqrt(n / 2 * (1 + n * _SECRET_VARIANCE) / 12)
 
     def fresh(self) -> float:
-        """The error of a fresh ciphertext with a rounded plaintext, at scale 1."""
+        """Return the error of a fresh ciphertext with a rounded plaintext, at scale 1."""
         return math.sqrt(self.chain.ring / 2 * (_ERROR_STD**2 + 1 / 12))
 
     def rounding(self) -> float:
-        """The error of a rescaling, at scale 1: tau_0 + tau_1 s with tau uniform on +-1/2."""
+        """Return the error of a rescaling at scale 1: tau_0 + tau_1 s, tau uniform on +-1/2."""
         return self._rounding
 
     def source(self, size: float | Reals, random: bool) -> dict[int, Reals]:
-        """A new error: a standard deviation, or a bound if it is not random."""
+        """Return a new error: a standard deviation, or a bound if it is not random."""
         self._random.append(random)
         return {len(self._random) - 1: np.broadcast_to(np.asarray(size, float), self.grid.shape)}
 
     def bound(self, a: Value[Trace]) -> float:
-        """What the error of all slots stays below, but for one batch in 2^30; see `factor`."""
+        """Return a bound of the errors of all slots; one batch in 2^30 exceeds it (`factor`)."""
         variance, fixed = np.zeros_like(self.grid), np.zeros_like(self.grid)
         for source, effect in a.payload.errors.items():
             if self._random[source]:
@@ -90,9 +91,9 @@ class Tracer:
         return float(np.max(factor(self.chain.slots) * np.sqrt(variance) + fixed)) * ALLOWANCE
 
     def _switching(self, level: int) -> float:
-        """Key switching's error at scale 1: sum of digit_i e_i / P, and one rounding.
+        """Return the error of key switching at scale 1: sum of digit_i e_i / P, and one rounding.
 
-        A digit is in [0, q_i), not centred: its mean makes the slots next to 1 the worst.
+        A digit is in [0, q_i), not centred. Because of its mean the slots next to 1 are worst.
         """
         n, p = self.chain.ring, self.chain.special
         digits = sum((q / p) ** 2 for q in self.chain.moduli[:level])

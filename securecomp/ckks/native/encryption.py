@@ -1,18 +1,18 @@
-"""RLWE encryption of integer polynomials: keys, encryption, what decryption needs.
+"""Ring-LWE encryption of integer polynomials: keys, encryption, and decryption up to its noise.
 
 A ciphertext of m is (c_0, c_1) with c_0 + c_1 s = m + e mod Q, for a ternary secret s and noise
 |e| <= 21 of standard deviation 3.24. All polynomials are kept as values (`ring`).
 
-- With the secret key c_1 is uniform, expanded from a seed that is sent in its place, and
-  c_0 = m + e - c_1 s.
+- With the secret key, c_1 is uniform and c_0 = m + e - c_1 s. c_1 is expanded from a seed, which is
+  sent in its place.
 - With the public key (b, a) = (e - a s, a), a ciphertext is (b u + e_0 + m, a u + e_1), u ternary.
-  a comes from a seed too, so that whoever makes a key cannot choose it (AES as a random function).
+  a comes from a seed too, so that nobody who makes a key can choose it (AES as a random function).
 
-The decrypted integers are m + e, which CKKS takes for m with an error. They give away s if they
-are published with their ciphertexts (`client` rounds them).
+The decrypted integers are m + e, which CKKS takes for m with an error. Published together with
+their ciphertexts they give away s, so `inference_client` rounds them.
 
-Assumption: ring-LWE with these distributions. Security against chosen plaintexts; ciphertexts can
-be changed by whoever carries them, and travel in sealed messages.
+Assumption: ring-LWE with these distributions. Encryption is secure against chosen plaintexts.
+Anybody who carries ciphertexts could change them, so they travel in sealed messages.
 
 Sources: J. H. Cheon, A. Kim, M. Kim, Y. Song, Homomorphic encryption for arithmetic of approximate
 numbers, ASIACRYPT 2017; noise as in Microsoft SEAL and NewHope (centred binomial).
@@ -37,7 +37,7 @@ Words = npt.NDArray[np.uint64]
 
 
 def public_noise(degree: int) -> int:
-    """Return what the noise of a public-key encryption stays within: |e u + e_1 s + e_0|."""
+    """Return a bound of the noise of a public-key encryption: |e u + e_1 s + e_0|."""
     return ring_kernels.NOISE_BOUND * (2 * degree + 1)
 
 
@@ -49,7 +49,7 @@ def polynomials(ring: Ring, count: int) -> Polynomials:
 
 
 class _Randomness(Secret):
-    """Noise and ternary polynomials from one fresh seed, each part of it used once."""
+    """Noise and ternary polynomials from one fresh seed. Each part of its stream is used once."""
 
     def __init__(self, ring: Ring, seed: bytes) -> None:
         self._ring = ring
@@ -94,11 +94,11 @@ def add_noise(
 
 
 class RingSecretKey(Secret):
-    """A ternary secret.
+    """A ternary secret key. Its `repr` shows nothing of it.
 
     Args:
-        ring: Of its ciphertexts.
-        seed: 32 secret bytes that it is expanded from.
+        ring: Ring of its ciphertexts.
+        seed: 32 secret bytes, from which the key is expanded.
     """
 
     def __init__(self, ring: Ring, seed: bytes) -> None:
@@ -120,8 +120,9 @@ class RingSecretKey(Secret):
 
         Args:
             messages: Shape (count, N), each below the primes.
-            lift: They are multiplied by this number, shape (L, 1).
-            masks: Gives the c_1 modulo each prime, shape (count, N); good until the next one.
+            lift: A factor of the messages, shape (L, 1).
+            masks: Yields the c_1 modulo each prime, shape (count, N). Each array is overwritten by
+                the next.
             words: A secret random word for each coefficient, used once.
             out: Shape (L, count, N).
         """
@@ -142,7 +143,7 @@ class RingSecretKey(Secret):
             )
 
     def phase(self, parts: Polynomials) -> Polynomials:
-        """Return c_1 s, or c_1 s + c_2 s^2, as coefficients: what c_0 needs to become m + e.
+        """Return c_1 s, or c_1 s + c_2 s^2, as coefficients. Added to c_0 it gives m + e.
 
         Args:
             parts: Shape (L, 1 or 2, N), values.
@@ -175,11 +176,11 @@ class RingSecretKey(Secret):
 
 
 class RingPublicKey:
-    """What anybody encrypts with.
+    """A public key, with which anybody can encrypt.
 
     Args:
-        ring: Of its ciphertexts.
-        seed: What a is expanded from.
+        ring: Ring of its ciphertexts.
+        seed: Expands to a.
         b: Values, shape (L, N).
     """
 
@@ -208,7 +209,7 @@ class RingPublicKey:
         out = np.empty((2, *messages.shape), np.uint64)
         for i in range(messages.shape[1]):
             u = randomness.ternary()
-            # One by one: in the largest ring a block of words has one polynomial.
+            # One at a time: in the largest ring a block of words holds one polynomial.
             noise = [np.ascontiguousarray(randomness.noise()[:, 0]) for _ in range(2)]
             for level, q in enumerate(self.ring.moduli):
                 ring_kernels.add(noise[0][level], np.ascontiguousarray(messages[level, i]), q)

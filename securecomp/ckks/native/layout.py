@@ -1,13 +1,13 @@
-"""Where rows and features go in the coefficients of polynomials, and where logits come out.
+"""Layout of rows and features in the coefficients of polynomials, and of the logits.
 
-A linear model needs no slots and no rotations: numbers are encoded as coefficients, which halves
-what is sent against the canonical embedding and keeps noise from being spread.
+A linear model needs no slots and no rotations. Numbers are encoded as coefficients: this halves the
+bytes of the canonical embedding, and noise does not spread.
 
 - *Columns*, for many rows: polynomial j holds feature j of up to N rows, coefficient i row i. A
   weight is a number, and logit i comes out at coefficient i.
-- *Rows*, for few: a polynomial holds the features of floor(N/d) rows, one after the other. The
+- *Rows*, for few rows: a polynomial holds the features of floor(N/d) rows, one after another. The
   weights are w_0 - sum_(j>0) w_j X^(N-j), which is sum_j w_j X^-j, and row r's logit comes out at
-  coefficient r d. Rows of more than N features go over several polynomials.
+  coefficient r d. A row of more than N features takes several polynomials.
 
 Source of the second: inner products by coefficients, e.g. H. Chen, W. Dai, M. Kim, Y. Song,
 Efficient multi-key homomorphic encryption ..., CCS 2019, section 5; M. Yasuda et al., Packed
@@ -26,15 +26,15 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RowRun:
-    """Consecutive rows that are laid out in one way.
+    """Consecutive rows with one layout.
 
     Attributes:
         degree: N.
         features: d.
-        by_columns: Which way.
-        start: The first row.
-        rows: How many.
-        most: Rows of a group at most; 0 for as many as it has room for.
+        by_columns: Whether the layout is by columns.
+        start: Index of the first row.
+        rows: Number of rows.
+        most: Most rows of a group; 0 for as many as fit.
     """
 
     degree: int
@@ -46,18 +46,18 @@ class RowRun:
 
     @cached_property
     def terms(self) -> int:
-        """Polynomials that a group of rows takes."""
+        """Polynomials of one group of rows."""
         return self.features if self.by_columns else -(-self.features // self.degree)
 
     @cached_property
     def capacity(self) -> int:
-        """Rows of a group."""
+        """Rows in a full group."""
         room = self.degree if self.by_columns else max(1, self.degree // self.features)
         return min(room, self.most) if self.most else room
 
     @cached_property
     def groups(self) -> int:
-        """Groups of rows; a group has `terms` polynomials and gives one polynomial a logit."""
+        """Number of groups. A group has `terms` polynomials and gives one polynomial per logit."""
         return -(-self.rows // self.capacity)
 
     @property
@@ -66,16 +66,16 @@ class RowRun:
         return self.groups * self.terms
 
     def count(self, group: int) -> int:
-        """Return how many rows a group has."""
+        """Return the number of rows in a group."""
         return min(self.capacity, self.rows - group * self.capacity)
 
     def place(self, group: int) -> slice:
-        """Return which rows a group has, of all sections' rows."""
+        """Return the rows of a group, as indices into all rows of the request."""
         start = self.start + group * self.capacity
         return slice(start, start + self.count(group))
 
     def positions(self, group: int) -> npt.NDArray[np.intp]:
-        """Return the coefficients where a group's logits come out, one a row."""
+        """Return the coefficients of a group's logits, one for each row."""
         stride = 1 if self.by_columns or self.features > self.degree else self.features
         return np.arange(self.count(group)) * stride
 
@@ -83,10 +83,10 @@ class RowRun:
         """Lay out some of a group's polynomials.
 
         Args:
-            integers: All rows of all sections, shape (n, d).
-            group: Which group.
-            terms: Which of its polynomials.
-            out: Their coefficients, shape (terms, N), written whole.
+            integers: All rows of the request, shape (n, d).
+            group: Index of the group.
+            terms: Range of its polynomials.
+            out: Their coefficients, shape (terms, N). Every place is written.
         """
         rows = integers[self.place(group)]
         if self.by_columns:
@@ -115,12 +115,12 @@ class Batch:
     """Polynomials of one group that are drawn and worked on together.
 
     Attributes:
-        section: Of which section.
-        output: The first of the group's logit polynomials, counted over all groups, in groups.
-        group: Which group of the section.
-        terms: Which of its polynomials.
-        first: Position of the block's first polynomial in the whole request.
-        index: Which block of the masks' stream it takes.
+        section: The rows that the group belongs to.
+        output: Index of the group among all groups of the request.
+        group: Index of the group in its section.
+        terms: Range of the group's polynomials.
+        first: Position of the first of them in the whole request.
+        index: Block of the masks' stream that belongs to them.
     """
 
     section: RowRun
@@ -146,7 +146,7 @@ def blocks(found: Sequence[RowRun], step: int) -> list[Batch]:
 
 
 def sections(degree: int, features: int, outputs: int, rows: int) -> list[RowRun]:
-    """Return how rows are laid out: whole columns first, the rest in what takes fewer bytes."""
+    """Return the layout of rows: full columns first, the rest in the way that takes fewer bytes."""
     whole = rows // degree * degree
     found = [RowRun(degree, features, True, 0, whole)] if whole else []
     rest = rows - whole

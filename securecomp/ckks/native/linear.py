@@ -1,4 +1,4 @@
-"""The server's circuit: sums of ciphertexts times weights, and what hides the weights."""
+"""The server's linear circuit: sums of ciphertexts times weights, and noise that hides these."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,15 +22,15 @@ from securecomp.errors import DecodeError
 Pair = tuple[Polynomials, Polynomials]
 Words = npt.NDArray[np.uint64]
 Source = Callable[[int, int], Words]
-"""Returns the packed words of c_0 from a polynomial's position on, modulo a prime:
-(level, position)."""
+"""Takes (level, position); returns the packed words of c_0 from that polynomial on, modulo the
+level's prime."""
 
 
 class PlainWeights:
     """A model that the server knows, as residues, in both layouts.
 
     Args:
-        plan: Of the circuit.
+        plan: The plan.
         weights: Integers, K rows of d.
         intercepts: Integers at a logit's scale.
     """
@@ -59,10 +59,10 @@ class PlainWeights:
         """Add a block's products to sums.
 
         Args:
-            block: Which terms of which group.
-            level: Modulo which prime.
-            request: Gives its ciphertexts.
-            acc: c_0 and c_1 of the logits below twice the prime, shape (K, 2, N).
+            block: The polynomials to multiply.
+            level: Index of the prime.
+            request: Source of the ciphertexts.
+            acc: c_0 and c_1 of the logits, below twice the prime, shape (K, 2, N).
 
         Raises:
             DecodeError: The request has a residue that is not below its prime.
@@ -84,10 +84,10 @@ class PlainWeights:
 
 
 class WeightCiphertexts:
-    """A model under the client's key: a logit is a ciphertext of three parts.
+    """A model under the client's key. A logit is then a ciphertext of three parts.
 
     Args:
-        plan: Of the circuit.
+        plan: The plan.
         columns: Values of (c_0, c_1), shape (L, 2, K, d, N).
         rows: The same by rows, shape (L, 2, K, terms, N).
     """
@@ -124,7 +124,7 @@ Weights = PlainWeights | WeightCiphertexts
 
 
 class _Request:
-    """A request's ciphertexts, a block at a time. Not for use by two threads at once."""
+    """The ciphertexts of a request, one block at a time. Not thread-safe."""
 
     def __init__(self, ring: Ring, seed: bytes, source: Source) -> None:
         self._ring = ring
@@ -154,7 +154,7 @@ class _Request:
             raise DecodeError(_NOT_BELOW)
 
     def ciphertexts(self, block: Batch, level: int) -> Pair:
-        """Return c_0 and c_1 of a block's ciphertexts, shape (count, N); good until the next."""
+        """Return c_0 and c_1 of a block, shape (count, N). The next call overwrites them."""
         ring = self._ring
         count = block.terms.stop - block.terms.start
         bodies = self._bodies[:count].reshape(-1)
@@ -191,8 +191,8 @@ def evaluate(weights: Weights, rows: int, seed: bytes, source: Source, workers: 
 
     Args:
         weights: The model.
-        rows: How many rows the request has.
-        seed: What its masks are expanded from.
+        rows: Number of rows in the request.
+        seed: Expands to its masks.
         source: Gives its c_0.
         workers: Threads.
 
@@ -236,13 +236,13 @@ def hide(
 ) -> None:
     """Add a fresh encryption of zero to every ciphertext, in place.
 
-    c_1 then is a u + e_1 more, for u, e_1 that the client does not know and a that it did not
-    choose (it is expanded from a seed, with AES as a random function): pseudorandom under ring-LWE.
-    What it knows of c_0 + c_1 s is the logit and noise, which `flood` drowns.
+    This adds a u + e_1 to c_1. The client knows neither u nor e_1 and did not choose a, which is
+    expanded from a seed (with AES as a random function). So c_1 is pseudorandom under ring-LWE. Of
+    c_0 + c_1 s the client reads the logit and the noise, and `flood` drowns that noise.
 
-    A client that registers another b than its key's reads a few bits of b u with every logit, and
-    so of u. `InferencePlan.sections` keeps the logits of one ciphertext so few that these are less
-    than a twentieth of what u holds.
+    A client that registers another b than that of its key reads a few bits of b u with every logit,
+    and so of u. `InferencePlan.sections` puts so few logits in one ciphertext that these bits are
+    less than a twentieth of u.
     """
     ring = plan.linear.ring
     for group in range(total.shape[1]):
@@ -257,8 +257,8 @@ def hide(
 def flood(ring: Ring, bits: int, count: int, seed: bytes) -> Polynomials:
     """Return uniform noise from -2^bits to 2^bits - 1, shape (L, count).
 
-    Added to a number whose own noise is below 2^(bits - 39) / n, over n numbers, it leaves a
-    distribution within 2^-40 of one that does not depend on that noise.
+    Add it to n numbers whose own noise is below 2^(bits - 39) / n. The result is then within 2^-40
+    (statistical distance) of a distribution that does not depend on that noise.
     """
     width = -(-(bits + 1) // 64)
     stream = prg.Uniform(prg.derive(seed, "ckks flood"))

@@ -1,4 +1,4 @@
-"""The linear circuit's two sides, on message bodies: rows to ciphertexts to logits."""
+"""Both sides of the linear circuit, on message bodies: rows to ciphertexts to logits."""
 
 import hashlib
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class LogitClient(Secret):
 
     Args:
         plan: With a linear circuit.
-        secret: 32 secret bytes; None draws them.
+        secret: 32 secret bytes. None draws new ones.
         entropy: Source of keys, masks and noise.
         workers: Threads.
     """
@@ -54,7 +54,7 @@ class LogitClient(Secret):
         self._key = RingSecretKey(self._ring, prg.derive(self.secret, "ckks key", plan.digest))
 
     def public(self) -> tuple[bytes, bytes]:
-        """Return what the server needs of the key: a seed and b, or nothing."""
+        """Return the public part of the key: a seed and b, or nothing if none is needed."""
         if not (self._plan.protect_model or self._plan.model == "encrypted"):
             return b"", b""
         key = self._key.public(self._entropy)
@@ -118,15 +118,15 @@ class LogitClient(Secret):
                         ring_kernels.add(bodies[level, output, place], phase[level][where], q)
                     position += 1
         if plan.linear.release_bits:
-            # Of the answer, so that who reads it twice learns no more than once.
+            # Derived from the answer, so that reading it twice tells no more than reading it once.
             seed = prg.derive(self.secret, "ckks release", hashlib.sha256(payload).digest())
             _add(ring, bodies, linear.flood(ring, plan.linear.release_bits, outputs * rows, seed))
         logits = ring.scaled(bodies, plan.linear.scale_bits).T
         wrong = np.flatnonzero(np.abs(logits).max(axis=1) > plan.logit_bound + 1)
         if len(wrong):
             raise DecodeError(
-                f"a logit of row {first + wrong[0]} is beyond the plan's bound; the plan was not "
-                "kept to"
+                f"a logit of row {first + wrong[0]} is beyond the plan's bound; the server did not "
+                "keep to the plan"
             )
         return logits
 
@@ -139,8 +139,8 @@ class LogitServer:
 
     Args:
         plan: With a linear circuit.
-        model: None if it comes encrypted.
-        entropy: Source of what hides the model.
+        model: The model. None if it comes encrypted.
+        entropy: Source of the randomness that hides the model.
         workers: Threads.
 
     Raises:
@@ -162,10 +162,10 @@ class LogitServer:
             self._weights = linear.PlainWeights(plan, *integers(model, plan))
 
     def admit(self, registration: Registration) -> "LogitAccount":
-        """Return what answers a client.
+        """Return a client's account.
 
         Raises:
-            DecodeError: Its public key is malformed.
+            DecodeError: The client's public key is malformed.
         """
         public = public_key(self._ring, registration) if registration.seed else None
         return LogitAccount(self, public, self._weights)
@@ -174,7 +174,7 @@ class LogitServer:
         """Read an encrypted model.
 
         Raises:
-            DecodeError: It has another size, or residues that are not canonical.
+            DecodeError: Another size than the plan's, or residues that are not canonical.
         """
         plan, ring = self._plan, self._ring
         residues = _residues(ring, message.residues, payload, plan.weight_residues)
@@ -198,7 +198,7 @@ class LogitServer:
         """
         plan, ring = self._plan, self._ring
         if len(query.seed) != SEED_BYTES:
-            raise DecodeError(f"the request's seed has not {SEED_BYTES} bytes")
+            raise DecodeError(f"the request's seed has {len(query.seed)} bytes, not {SEED_BYTES}")
         size = plan.sizes(query.rows)[0]
         words = wire.packed_words(query.residues, payload, size, ring.bits)
         count = size // (ring.levels * ring.degree)
@@ -216,7 +216,7 @@ class LogitServer:
         return body(EncryptedLogits(query.request, query.rows, vector), residues, ring.bits)
 
     def _logits(self, weights: linear.Weights, total: Polynomials, rows: int) -> Words:
-        """Return what the client needs, shape (L, n): no coefficient that is not a logit's."""
+        """Return the residues of an answer, shape (L, n): of logits and of no other coefficient."""
         plan, ring = self._plan, self._ring
         bodies = np.ascontiguousarray(total[:, :, :, 0])
         ring.to_coefficients(bodies)
@@ -239,7 +239,7 @@ class LogitServer:
 
 
 class LogitAccount:
-    """What answers one client: its public key, and the weights."""
+    """One client's public key and its weights, with which requests are answered."""
 
     def __init__(
         self, server: LogitServer, public: RingPublicKey | None, weights: linear.Weights | None
@@ -250,15 +250,15 @@ class LogitAccount:
 
     @property
     def ready(self) -> bool:
-        """Whether there is a model."""
+        """Whether a model is loaded."""
         return self._weights is not None
 
     def load(self, message: EncryptedWeights, payload: memoryview) -> None:
-        """Take a model under the client's key. Raises as `LogitServer.load`."""
+        """Load a model under the client's key. Raises the errors of `LogitServer.load`."""
         self._weights = self._server.load(message, payload)
 
     def answer(self, query: Query, payload: memoryview) -> wire.Bytes:
-        """Return the body of an answer. Raises as `LogitServer.answer`."""
+        """Return the body of an answer. Raises the errors of `LogitServer.answer`."""
         if self._weights is None:
             raise ParameterError("no model is loaded for this client's key")
         return self._server.answer(self._weights, self._public, query, payload)
@@ -276,7 +276,8 @@ def integers(model: LogisticModel, plan: InferencePlan) -> tuple[list[list[int]]
     scaled.check_hidden(plan)
     if scaled.logit > plan.logit_bound or scaled.error(circuit, encrypted) > plan.error:
         raise ParameterError(
-            "the plan is for other weights: this model's logits or error are larger; plan again"
+            "the plan is for other weights: this model's logits or error are larger; plan again "
+            "for this model"
         )
     return scaled.integers(circuit, encrypted)
 
@@ -288,13 +289,15 @@ def _add(ring: Ring, acc: Polynomials, numbers: Polynomials) -> None:
 
 
 def check_model(model: LogisticModel, plan: InferencePlan) -> None:
-    """Refuse a plan for another model's features or classes.
+    """Refuse a plan for other features or classes than the model's.
 
     Raises:
-        ParameterError: It is.
+        ParameterError: Features, classes or link differ.
     """
     if (model.features, model.classes, model.link) != (plan.features, plan.classes, plan.link):
-        raise ParameterError("the plan is for other features or classes than the model's")
+        raise ParameterError(
+            "the plan is for other features or classes than the model's; plan again for this model"
+        )
 
 
 def body(message: wire.Message, residues: Words, bits: int) -> wire.Bytes:
@@ -305,7 +308,7 @@ def body(message: wire.Message, residues: Words, bits: int) -> wire.Bytes:
 
 def _residues(ring: Ring, vector: wire.Vector, payload: memoryview, size: int) -> Words:
     """Return a payload's residues, shape (L, size / L)."""
-    # Residues of 32 bits come as a view of another type.
+    # Residues of 32 bits come in another integer type.
     flat = wire.unpack(vector, payload, size, ring.bits).astype(np.uint64, copy=False)
     residues = flat.reshape(ring.levels, -1)
     if not all(ring_kernels.canonical(residues[i], q) for i, q in enumerate(ring.moduli)):

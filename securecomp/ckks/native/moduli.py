@@ -1,8 +1,8 @@
 """A ring and its chain of prime moduli, checked for security before anything uses it.
 
-A ciphertext modulo q_0 ... q_{k-1} is said to be at level k. Each rescaling divides by the last
-prime left and goes down one level; the result is at level 1. The special prime belongs to the
-relinearisation keys only, but an attacker sees those as well, so it counts.
+A ciphertext modulo q_0 ... q_{k-1} is at level k. Each rescaling divides by the last prime that is
+left, and goes down one level. The result is at level 1. The special prime belongs to the
+relinearisation keys only, but an attacker sees those as well, so it counts for security.
 """
 
 import math
@@ -17,7 +17,7 @@ from securecomp.errors import ParameterError
 LEAST_PRIME_BITS = 18
 MOST_PRIME_BITS = 60
 HEADROOM_BITS = 3
-"""The result is below 1 and a little; a first prime of so many bits above the scale holds +-4."""
+"""Bits of the first prime above the scale. A result is little more than 1; +-4 fit."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Chain:
 
     Attributes:
         ring: N, a power of two.
-        moduli: q_0 ... q_{k-1} of the ciphertexts, in the order in which they stay longest.
-        special: The prime that only the relinearisation keys have.
+        moduli: q_0 ... q_{k-1} of the ciphertexts; the last one is dropped first.
+        special: The prime of the relinearisation keys alone.
     """
 
     ring: int
@@ -35,21 +35,21 @@ class Chain:
     special: int
 
     def __post_init__(self) -> None:
-        """Refuse what is insecure or what the ring cannot use.
+        """Refuse insecure moduli, and moduli that the ring cannot use.
 
         Raises:
-            ParameterError: An unknown ring size, a modulus that is not a usable prime or is there
+            ParameterError: An unknown ring size, a modulus that is not a usable prime or occurs
                 twice, or more bits than 128-bit security allows.
         """
         if self.ring not in security.LARGEST:
             raise ParameterError(f"a ring of size {self.ring}; known are {list(security.LARGEST)}")
         primes = (*self.moduli, self.special)
         if not self.moduli or len(set(primes)) != len(primes):
-            raise ParameterError("a chain has at least one modulus, and none of them twice")
-        # First, because it bounds the work that follows.
+            raise ParameterError("a chain has at least one modulus, and no modulus twice")
+        # Checked first: it bounds the work that follows.
         if not all(LEAST_PRIME_BITS <= q.bit_length() <= MOST_PRIME_BITS for q in primes):
             raise ParameterError(
-                f"a modulus does not have {LEAST_PRIME_BITS} to {MOST_PRIME_BITS} bits"
+                f"each modulus must have {LEAST_PRIME_BITS} to {MOST_PRIME_BITS} bits"
             )
         if self.bits > security.LARGEST[self.ring]:
             raise ParameterError(
@@ -62,7 +62,7 @@ class Chain:
 
     @cached_property
     def bits(self) -> float:
-        """log2 of the product of all primes: what the security depends on."""
+        """log2 of the product of all primes, on which security depends."""
         return math.log2(math.prod((*self.moduli, self.special)))
 
     @property
@@ -77,15 +77,15 @@ class Chain:
 
 
 def choose(ring: int, scale_bits: int, rescalings: int) -> Chain | None:
-    """The chain for a scale of 2^scale_bits and so many rescalings.
+    """Choose the chain for a scale of 2^scale_bits and a number of rescalings.
 
     The first prime has `HEADROOM_BITS` more. The special prime is no longer than the scale: its
-    noise comes in at the square of the scale, so more bits would gain nothing.
+    noise enters at the square of the scale, so more bits would gain nothing.
 
     Returns:
-        None if these bits do not fit the ring at 128-bit security, or there are too few primes.
+        The chain. None if it is not 128-bit secure in this ring, or there are too few primes.
     """
-    # The last to go are nearest to the power of two, and the special prime is the largest.
+    # Primes that stay longest are nearest to the power of two; the special prime is the largest.
     scale = _primes(ring, scale_bits, rescalings + 1)
     first = _primes(ring, scale_bits + HEADROOM_BITS, 1)
     if len(scale) <= rescalings or not first or scale_bits + HEADROOM_BITS > MOST_PRIME_BITS:
@@ -97,7 +97,7 @@ def choose(ring: int, scale_bits: int, rescalings: int) -> Chain | None:
 
 @cache
 def _primes(ring: int, bits: int, count: int) -> tuple[int, ...]:
-    """The largest primes of exactly so many bits that are 1 modulo 2N, largest first."""
+    """Return the largest primes of exactly this many bits that are 1 modulo 2N, largest first."""
     step = 2 * ring
     found: list[int] = []
     candidate = (((1 << bits) - 2) // step) * step + 1

@@ -1,9 +1,9 @@
 """Polynomials modulo X^N + 1 and a product of primes, as arrays.
 
 A polynomial is an array of shape (L, ..., N): one residue for each prime and coefficient. It is
-kept as *values* (at the odd powers of a primitive 2N-th root of unity modulo each prime, in
-bit-reversed order, as in SEAL), where a product is taken place by place; `to_coefficients` and
-`to_values` go from one form to the other, in place.
+kept as *values*: at the odd powers of a primitive 2N-th root of unity modulo each prime, in
+bit-reversed order, as in SEAL. In this form products are taken place by place. `to_coefficients`
+and `to_values` change the form in place.
 """
 
 from functools import lru_cache
@@ -24,7 +24,7 @@ def primes(degree: int, bits: int, count: int) -> tuple[int, ...]:
     """Return the largest primes of this many bits that are 1 modulo 2N.
 
     Raises:
-        ParameterError: There are not that many.
+        ParameterError: There are not enough of them.
     """
     found: list[int] = []
     candidate = (1 << bits) - 2 * degree + 1
@@ -38,9 +38,9 @@ def primes(degree: int, bits: int, count: int) -> tuple[int, ...]:
 
 
 class Fixed(Secret):
-    """Residues that are multiplied with often, shape (L, ..., N), and their quotients.
+    """Residues that are used as factors often, shape (L, ..., N), with their quotients.
 
-    They may be secret.
+    They may be secret. The `repr` shows none of them.
     """
 
     __slots__ = ("quotients", "residues")
@@ -79,9 +79,9 @@ class Ring:
                 or q.bit_length() > ring_kernels.MAX_BITS
                 or not gmpy2.is_prime(q)
             ):
-                raise ParameterError(f"{q} is no prime below 2^61 that is 1 modulo {2 * degree}")
+                raise ParameterError(f"{q} is not a prime below 2^61 that is 1 modulo {2 * degree}")
         if len(set(primes)) != len(primes) or not primes:
-            raise ParameterError("a ring has at least one prime, and none twice")
+            raise ParameterError("a ring has at least one prime, and no prime twice")
         self.degree = degree
         self.primes = primes
         self.levels = len(primes)
@@ -98,7 +98,7 @@ class Ring:
         self.roots = Fixed(self, np.array(roots, np.uint64))
         self._inverses = Fixed(self, np.array(inverses, np.uint64))
         self._scale = Fixed(self, np.array(scales, np.uint64))
-        # q_i's cofactor times its inverse: the residues' share in the whole number
+        # The cofactor of q_i times its inverse: the weight of a residue in the whole number.
         self._parts = [self.modulus // q * pow(self.modulus // q, -1, q) for q in primes]
 
     def residues(self, numbers: npt.ArrayLike) -> Polynomials:
@@ -107,11 +107,11 @@ class Ring:
         return np.stack([(array % q).astype(np.uint64) for q in self.primes])
 
     def number(self, number: int) -> Fixed:
-        """Return a number to multiply with, shape (L, 1)."""
+        """Return a number as a factor, shape (L, 1)."""
         return Fixed(self, self.residues([number]))
 
     def signed(self, residues: Polynomials) -> npt.NDArray[np.object_]:
-        """Return the integers nearest 0 that residues of shape (L, ...) stand for."""
+        """Return the integers nearest to 0 with these residues, shape (L, ...)."""
         whole = sum(r.astype(object) * part for r, part in zip(residues, self._parts, strict=True))
         whole = np.asarray(whole, object) % self.modulus
         result: npt.NDArray[np.object_] = (
@@ -120,7 +120,7 @@ class Ring:
         return result
 
     def scaled(self, residues: Polynomials, bits: int) -> npt.NDArray[np.float64]:
-        """Return what residues of shape (L, ...) stand for, over 2^bits."""
+        """Return the integers with these residues, shape (L, ...), divided by 2^bits."""
         if self.levels == 1:
             numbers = residues[0].astype(np.int64)
             signed = numbers - np.where(numbers > self.primes[0] // 2, self.primes[0], 0)
@@ -165,13 +165,13 @@ class Ring:
 
     @property
     def step(self) -> int:
-        """Polynomials that are drawn and worked on at a time, so that they stay in cache."""
+        """Number of polynomials that are worked on at a time, so that they stay in cache."""
         return prg.BLOCK_WORDS // self.degree
 
     def stream(self, key: bytes, level: int, purpose: str = "ckks masks") -> prg.Uniform:
-        """Return the uniform polynomials modulo one prime that a key stands for.
+        """Return the stream of uniform polynomials modulo one prime that a key expands to.
 
-        A block has at most `step` polynomials.
+        A block of it has at most `step` polynomials.
         """
         return prg.Uniform(prg.derive(key, purpose, self.degree, self.primes[level]))
 
@@ -183,7 +183,7 @@ class Ring:
         return out
 
     def uniform(self, key: bytes, polynomials: int, purpose: str = "ckks masks") -> Polynomials:
-        """Return the first polynomials that a key stands for, shape (L, polynomials, N)."""
+        """Return the first uniform polynomials that a key expands to, shape (L, polynomials, N)."""
         out = np.empty((self.levels, polynomials, self.degree), np.uint64)
         for level in range(self.levels):
             stream = self.stream(key, level, purpose)
@@ -198,12 +198,12 @@ class Ring:
 
 @lru_cache(maxsize=16)
 def ring(degree: int, primes: tuple[int, ...]) -> Ring:
-    """Return a ring; its tables are made once."""
+    """Return a ring from a cache, since its tables are costly."""
     return Ring(degree, primes)
 
 
 def _smallest_root(degree: int, q: int) -> int:
-    """Return the smallest primitive 2N-th root of unity, which SEAL uses too."""
+    """Return the smallest primitive 2N-th root of unity, as SEAL does."""
     base = 2
     while True:
         root = pow(base, (q - 1) // (2 * degree), q)
@@ -219,7 +219,7 @@ def _smallest_root(degree: int, q: int) -> int:
 
 
 def _powers(root: int, degree: int, q: int) -> list[int]:
-    """Return the powers of a root, the exponents in bit-reversed order."""
+    """Return the powers of a root, with exponents in bit-reversed order."""
     bits = degree.bit_length() - 1
     powers = [1] * degree
     current = 1

@@ -1,9 +1,9 @@
-"""The compiled loops over polynomials modulo a word-sized prime.
+"""Compiled loops over polynomials modulo a word-sized prime.
 
 Every product has one operand that is used again and again (a secret key, a weight, a root of
-unity); for it `precompute` gives floor(w 2^64 / q), and then w x mod q costs two low and one high
-multiplication and no division (Shoup). Products stay below 2q and the transforms below 4q until
-the end (Harvey), so primes are below 2^61. All loops are free of branches that depend on data.
+unity). For it `precompute` gives floor(w 2^64 / q); then w x mod q costs two low and one high
+multiplication and no division (Shoup). Products stay below 2q, and transforms below 4q until the
+end (Harvey), so primes are below 2^61. No loop branches on data.
 
 Sources: D. Harvey, Faster arithmetic for number-theoretic transforms, J. Symb. Comp. 60 (2014);
 P. Longa, M. Naehrig, Speeding up the number theoretic transform for faster ideal lattice-based
@@ -22,7 +22,7 @@ from securecomp.core.field_kernels import unpack_bits
 from securecomp.core.kernel_compiler import kernel
 
 MAX_BITS = 61
-"""Primes are below 2^61: the transforms let residues grow to four times the prime."""
+"""Bits of the largest prime: the transforms let residues grow to four times the prime."""
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -44,7 +44,7 @@ RI2 = types.Array(int64, 2, "C", readonly=True)
 
 
 def _high(_typing: Any, _a: Any, _b: Any) -> Any:
-    """The upper 64 bits of a 128-bit product, for which numba has no operation."""
+    """Give the upper 64 bits of a 128-bit product; numba has no operation for it."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         wide = ir.IntType(128)
@@ -55,7 +55,7 @@ def _high(_typing: Any, _a: Any, _b: Any) -> Any:
 
 
 def _ones(_typing: Any, _a: Any) -> Any:
-    """How many bits are set."""
+    """Give the number of bits that are set."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -216,17 +216,17 @@ def add_product(acc, a, w, ws, q):  # type: ignore[no-untyped-def]
 
 
 GOOD, MASKS, BODIES = 0, 1, 2
-"""What `absorb` found: all well, or c_1 or c_0 with a residue that is not below the prime."""
+"""Results of `absorb`: all good, or c_1 or c_0 has a residue that is not below the prime."""
 
 
 @kernel(int64(RU, int64, RU, uint64, RU2, RU2, uint64, U, U3))
 def absorb(words, bits, masks, kept, w, ws, q, row, acc):  # type: ignore[no-untyped-def]
     """Add multiples of ciphertexts to every logit, straight from a message and a keystream.
 
-    `words` has c_0 of some polynomials in `bits` bits a residue; the low bits `kept` of the random
-    words `masks` are c_1; `w` has the multiples, shape (K, polynomials), `row` room for one
-    polynomial, and `acc` (c_0, c_1) of the logits below 2q, shape (K, 2, N). With `MASKS` nothing
-    was added.
+    `words` has c_0 of some polynomials in `bits` bits per residue. The bits `kept` of the random
+    words `masks` are c_1. `w` has the factors, shape (K, polynomials); `row` is room for one
+    polynomial; `acc` has (c_0, c_1) of the logits below 2q, shape (K, 2, N). If the result is
+    `MASKS`, nothing was added.
     """
     n = row.size
     count = w.shape[1]
@@ -258,7 +258,7 @@ def absorb(words, bits, masks, kept, w, ws, q, row, acc):  # type: ignore[no-unt
 
 @kernel(numba.void(U, uint64))
 def reduce(acc, q):  # type: ignore[no-untyped-def]
-    """Residues below 2q to residues."""
+    """Reduce residues below 2q to residues below q."""
     for j in range(acc.size):
         acc[j] = _below(acc[j], q)
 

@@ -1,4 +1,4 @@
-"""What a plan says of its circuit: the ring, its moduli, and how numbers are laid in them."""
+"""The circuits in a plan: ring, moduli, and the scales of numbers in them."""
 
 import math
 
@@ -15,19 +15,19 @@ _MAX_INPUT_BITS = 50
 
 
 class LinearParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="linear"):
-    """The server computes logits: one multiplication deep, no rotation, no evaluation key.
+    """A circuit for logits: one multiplication deep, without rotations or evaluation keys.
 
     A value x becomes the integer X = x / bound 2^input_bits, and is encrypted as X 2^lift_bits; a
     weight becomes an integer at 2^weight_bits. A logit is an integer at the product of the three.
 
     Attributes:
         degree: N.
-        primes: Whose product is the modulus.
+        primes: Their product is the modulus.
         input_bits: Binary digits of a value.
-        lift_bits: Further digits, which keep noise away where it is flooded.
+        lift_bits: Further digits, which hold the logit above the flood noise.
         weight_bits: Binary digits of a weight.
-        flood_bits: The noise that hides the model is below 2^flood_bits; 0 for none.
-        release_bits: The same of the noise that the client adds before results are shared.
+        flood_bits: The noise that hides the model is below 2^flood_bits; 0 means no such noise.
+        release_bits: The same for the noise that the client adds before results are shared.
     """
 
     degree: int
@@ -56,7 +56,7 @@ class LinearParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
             raise ParameterError("the plan's primes differ in length")
         if self.input_bits + 1 >= self.bits:
             raise ParameterError("the plan's inputs are longer than its primes")
-        ring(self.degree, self.primes)  # refuses what are no such primes
+        ring(self.degree, self.primes)  # refuses unusable primes
 
     @property
     def ring(self) -> Ring:
@@ -70,28 +70,28 @@ class LinearParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     @property
     def scale_bits(self) -> int:
-        """A logit's scale is 2 to this."""
+        """Binary logarithm of a logit's scale."""
         return self.input_bits + self.lift_bits + self.weight_bits
 
     @property
     def hiding(self) -> int:
-        """What the noise that hides model and key stays within, at a logit's scale."""
+        """Bound of the noise that hides model and key, at a logit's scale."""
         return sum(1 << bits for bits in (self.flood_bits, self.release_bits) if bits)
 
 
 class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigmoid"):
-    """The server computes probabilities: a polynomial for the logistic function, over SEAL.
+    """A circuit for probabilities: a polynomial for the logistic function, over SEAL.
 
     Attributes:
         ring: N; a batch has N/2 rows.
-        moduli: Of the ciphertexts.
-        special: Of the relinearisation keys only.
-        scale_bits: log2 of what stands for 1.
-        degree: The polynomial's.
-        domain: Largest absolute logit that it is meant for.
+        moduli: Moduli of the ciphertexts.
+        special: Modulus of the relinearisation keys alone.
+        scale_bits: log2 of the number that stands for 1.
+        degree: Degree of the polynomial.
+        domain: Largest absolute logit for which it is made.
         weight_bound: Largest sum of one model's absolute weights over the bounds, a power of 2.
-        numeric_error: How far a result may be from the polynomial's value (stated heuristic).
-        polynomial_error: How far that may be from the logistic function (proven).
+        numeric_error: Largest error of a result against the polynomial's value (a heuristic).
+        polynomial_error: Largest error of the polynomial against the logistic function (proven).
     """
 
     ring: int
@@ -105,7 +105,7 @@ class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigm
     polynomial_error: float
 
     def __post_init__(self) -> None:
-        Chain(self.ring, self.moduli, self.special)  # refuses what is insecure or unusable
+        Chain(self.ring, self.moduli, self.special)  # refuses insecure and unusable moduli
         sound = (
             1 <= self.scale_bits <= 60
             and self.degree % 2 == 1
@@ -117,12 +117,12 @@ class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigm
         )
         if not sound:
             raise ParameterError("the plan's circuit has numbers out of range")
-        # One for the result, one for the logit's rescaling, the rest for the polynomial's.
+        # One for the result, one for the logit's rescaling, the rest for the polynomial.
         if len(self.moduli) != 2 + chebyshev.depth(self.degree):
-            raise ParameterError("the plan has another number of moduli than its polynomial takes")
+            raise ParameterError("the plan has another number of moduli than its polynomial needs")
 
     def of(self, features: int) -> sigmoid_plan.SigmoidPlan:
-        """Return the circuit for so many features, each over its bound."""
+        """Return the circuit for a number of features, each over its bound."""
         return sigmoid_plan.SigmoidPlan(
             features=features,
             domain=self.domain,
@@ -137,15 +137,15 @@ class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigm
 
     @property
     def slots(self) -> int:
-        """Rows of a batch."""
+        """Rows in one batch."""
         return self.ring // 2
 
     @property
     def column_bytes(self) -> int:
-        """About what one feature of a batch takes."""
+        """Approximate bytes of one feature of a batch."""
         return self.ring * math.prod(self.moduli).bit_length() // 8
 
     @property
     def result_bytes(self) -> int:
-        """About what one result of a batch takes."""
+        """Approximate bytes of one result of a batch."""
         return 2 * self.ring * self.moduli[0].bit_length() // 8

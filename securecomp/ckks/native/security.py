@@ -1,8 +1,8 @@
-"""How large a modulus may be for 128-bit security.
+"""Largest moduli for 128-bit security.
 
-The stricter of two published tables, for a ternary secret and errors of standard deviation 3.2,
-against classical attacks. (Against quantum ones the same rings give less: the second source
-allows 80 bits at degree 4096 for 128 bits of security.)
+The values are the stricter ones of two published tables, for a ternary secret and errors of
+standard deviation 3.2, against classical attacks. (The same rings give less against quantum
+attacks: the second source allows 80 bits at degree 4096 for 128 bits of security.)
 
 Sources: M. Albrecht et al., Homomorphic Encryption Security Standard, HomomorphicEncryption.org
 (2018), table 1; J.-P. Bossuat et al., Security Guidelines for Implementing Homomorphic Encryption,
@@ -17,14 +17,14 @@ LARGEST = {n: min(bits, _GUIDELINES_2024[n]) for n, bits in _STANDARD_2018.items
 """Largest bit length of the modulus (with any prime that only keys use), by ring degree."""
 
 HIDING_BITS = 40
-"""What is flooded with noise is within 2^-40 (statistical distance) of something simulated."""
+"""Flood noise hides values up to a statistical distance of 2^-40."""
 
 
 def check(degree: int, modulus: int) -> None:
     """Refuse a ring that does not reach 128-bit security.
 
     Raises:
-        ParameterError: It does not, or its degree is in no table.
+        ParameterError: The modulus is too large, or the degree is not in the tables.
     """
     if degree not in LARGEST:
         raise ParameterError(f"no security estimate for ring degree {degree}")

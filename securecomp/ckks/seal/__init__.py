@@ -1,1 +1,1 @@
-"""CKKS by SEAL, through TenSEAL: contexts, and the circuit of the sigmoid."""
+"""CKKS on SEAL, through TenSEAL: contexts, and the circuit for the sigmoid."""

@@ -1,13 +1,13 @@
 """An odd Chebyshev series as a circuit of least depth.
 
-The circuit is written once, over a `CiphertextArithmetic`: the server runs it over ciphertexts,
-with `Encrypted`; the plan runs it over `noise.Tracer`, which follows every error.
+The circuit is written once, over a `CiphertextArithmetic`. The server runs it over ciphertexts with
+`Encrypted`. The plan runs it over `ciphertext_noise.Tracer`, which follows every error.
 
 A series of degree below 2m with m = 2^i is cut by T_{m+j} = 2 T_m T_j - T_{m-j} into
 high * T_m + low, both odd and of degree below m; T_{2m} = 2 T_m^2 - 1. That takes
 ceil(log2(degree + 1)) levels. Scales are settled from the top: each part is asked for at the level
-and the scale at which it is needed, and a constant's own scale makes up the difference, so that
-two terms that are added have one scale, exactly.
+and scale at which it is needed, and the scale of a constant makes up the difference. So two terms
+that are added have exactly the same scale.
 
 Source: Chebyshev series by baby steps and giant steps in Han, Ki, CT-RSA 2020; exact scales from
 the top as in Bossuat, Mouchet, Troncoso-Pastoriza, Hubaux, EUROCRYPT 2021.
@@ -25,12 +25,12 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Value(Generic[P]):
-    """A number under encryption, or what stands for one.
+    """A number under encryption, or a trace in its place.
 
     Attributes:
         payload: The ciphertext.
-        level: Primes left.
-        scale: What stands for 1.
+        level: Number of primes left.
+        scale: The number that stands for 1.
     """
 
     payload: P
@@ -39,34 +39,34 @@ class Value(Generic[P]):
 
 
 class CiphertextArithmetic(Protocol[P]):
-    """What a circuit needs. Operands of a higher level are brought down first."""
+    """Operations of a circuit. Operands of a higher level are brought down first."""
 
     def multiply(self, a: Value[P], b: Value[P], level: int, scale: float, twice: bool) -> Value[P]:
-        """a b, or 2 a b; relinearised, and rescaled from `level` + 1 to `level` and `scale`."""
+        """Return a b, or 2 a b, relinearised; rescaled from `level` + 1 to `level` and `scale`."""
 
     def multiply_plain(
         self, a: Value[P], constant: float, precision: float, level: int, scale: float
     ) -> Value[P]:
-        """`constant` a, rescaled likewise; the constant is rounded to a multiple of 1/precision."""
+        """Return `constant` a, rescaled; the constant is rounded to a multiple of 1/precision."""
 
     def add(self, a: Value[P], b: Value[P]) -> Value[P]:
-        """a + b, which have one level and one scale."""
+        """Return a + b, which have one level and one scale."""
 
     def add_plain(self, a: Value[P], constant: float) -> Value[P]:
         """a + `constant`."""
 
 
 def depth(degree: int) -> int:
-    """Levels that a series of this degree takes."""
+    """Return the number of levels that a series of this degree takes."""
     return max(1, degree.bit_length())
 
 
 class Series(Generic[P]):
-    """One evaluation of an odd series at one `t`.
+    """One evaluation of odd series at one `t`.
 
     Args:
         moduli: The chain's moduli.
-        arithmetic: What the payloads are.
+        arithmetic: Operations on the payloads.
         t: The argument, in [-1, 1], at level `depth(degree)` + 1 or above.
     """
 
@@ -78,11 +78,11 @@ class Series(Generic[P]):
         self._powers = {1: t}
 
     def __call__(self, coefficients: Sequence[float], scale: float) -> Value[P]:
-        """sum of c_k T_k(t) at level 1 and this scale.
+        """Return the sum of c_k T_k(t) at level 1 and this scale.
 
         Args:
-            coefficients: c_0, c_1, ...; the even ones but c_0 are taken as 0. c_1 is not 0.
-            scale: The result's.
+            coefficients: c_0, c_1, ...; even ones except c_0 are taken as 0. c_1 is not 0.
+            scale: Scale of the result.
 
         Raises:
             ParameterError: All odd coefficients vanish at this precision.
@@ -94,7 +94,7 @@ class Series(Generic[P]):
         return self._do.add_plain(result, coefficients[0])
 
     def _power(self, order: int) -> Value[P]:
-        """T_order(t) for a power of two, made once."""
+        """Return T_order(t) for a power of two, from a cache."""
         if order not in self._powers:
             half = self._power(order // 2)
             scale = half.scale * half.scale / self._moduli[half.level - 1]
@@ -103,7 +103,7 @@ class Series(Generic[P]):
         return self._powers[order]
 
     def _part(self, odd: list[float], level: int, scale: float) -> Value[P] | None:
-        """The series at exactly this level and scale; None stands for zero."""
+        """Return the series at exactly this level and scale; None stands for zero."""
         prime = self._moduli[level]  # the one that the last rescaling divides by
         degree = max((k for k, c in enumerate(odd) if c != 0), default=0)
         if degree == 0:
@@ -111,7 +111,7 @@ class Series(Generic[P]):
         if degree == 1:
             t = self._powers[1]
             precision = scale * prime / t.scale
-            # SEAL refuses a product with 0. What is left out is below the constant's rounding.
+            # SEAL refuses a product with 0. The omitted term is below the constant's rounding.
             if round(odd[1] * precision) == 0:
                 return None
             return self._do.multiply_plain(t, odd[1], precision, level, scale)
@@ -130,7 +130,7 @@ class Series(Generic[P]):
 
 
 class Encrypted:
-    """The circuit's arithmetic over SEAL's ciphertexts. Operands are left as they are."""
+    """The circuit's arithmetic over SEAL's ciphertexts. It does not change its operands."""
 
     def __init__(self, context: Context, keys: Any) -> None:
         self._context = context
@@ -146,12 +146,12 @@ class Encrypted:
 
     def _rescaled(self, ciphertext: Any, level: int, scale: float) -> Value[Any]:
         self._do.rescale_to_next_inplace(ciphertext)
-        # Equal but for float64's rounding of a quotient, which SEAL's comparison may refuse.
+        # Equal up to float64's rounding of a quotient, which SEAL's comparison may refuse.
         ciphertext.scale = scale
         return Value(ciphertext, level, scale)
 
     def lower(self, a: Value[Any], level: int) -> Value[Any]:
-        """The same number at a lower level."""
+        """Return the same number at a lower level."""
         return Value(self._at(a, level), level, a.scale)
 
     def multiply(

@@ -1,15 +1,15 @@
 """A thin and strict layer over Microsoft SEAL, through TenSEAL's low-level bindings.
 
-Bytes from another party are inflated here, into a buffer of the one length that they can have,
-and everything in them but residues and seeds (parameters, level, scale, sizes) is compared with
-what is expected before SEAL reads them. Whatever is wrong is a `DecodeError`. That is a second
-line: callers verify who sent the bytes (a MAC or a signature) BEFORE they give them to this
-module, since a C++ parser is no place for a stranger's bytes.
+Bytes from another party are inflated here, into a buffer of the only length that they can have.
+Everything in them but residues and seeds (parameters, level, scale, sizes) is compared with the
+expected value before SEAL reads them. Any difference raises `DecodeError`. This is a second line
+of defence: callers verify who sent the bytes (a MAC or a signature) BEFORE they come here. A C++
+parser must not read a stranger's bytes.
 
-Keys and noise come from SEAL's own generator (BLAKE2x, seeded by the operating system); they
-cannot be replayed. SEAL works in the caller's thread; nothing here starts one.
+Keys and noise come from SEAL's own generator (BLAKE2x, seeded by the operating system) and cannot
+be replayed. SEAL works in the caller's thread; nothing here starts one.
 
-What is serialised follows SEAL 4: header and members as `Ciphertext::save` writes them.
+The byte format is that of SEAL 4: header and members as `Ciphertext::save` writes them.
 """
 
 import os
@@ -38,10 +38,10 @@ _FAILURES = (RuntimeError, ValueError, OverflowError, MemoryError, IndexError)
 
 @cache
 def backend() -> Any:
-    """TenSEAL's bindings of SEAL.
+    """Return TenSEAL's bindings of SEAL.
 
     Raises:
-        BackendUnavailableError: TenSEAL is not installed, or brings another SEAL than 4.
+        BackendUnavailableError: TenSEAL is not installed, or its SEAL is not version 4.
     """
     try:
         import tenseal.sealapi as sealapi
@@ -51,20 +51,20 @@ def backend() -> Any:
         ) from error
     if _written_by(sealapi)[0] != 4:
         raise BackendUnavailableError(
-            "the installed TenSEAL does not bring SEAL 4: pip install -U 'securecomp[ckks]'"
+            "the installed TenSEAL does not contain SEAL 4: pip install -U 'securecomp[ckks]'"
         )
     return sealapi
 
 
 @cache
 def _written_by(sealapi: Any) -> tuple[int, int]:
-    """SEAL's major and minor version, from the header of something that it saves."""
+    """Return SEAL's major and minor version, from the header of an object that it saves."""
     header = _HEADER.unpack(_saved(sealapi.Plaintext())[: _HEADER.size])
     return header[2], header[3]
 
 
 class Context:
-    """A chain made ready for computing. It holds no secret; the server makes its own.
+    """SEAL's tables for a chain. It holds no secret; each side makes its own.
 
     Args:
         chain: The ring and its moduli.
@@ -82,7 +82,9 @@ class Context:
         parameters.set_coeff_modulus([seal.Modulus(q) for q in (*chain.moduli, chain.special)])
         self.native = seal.SEALContext(parameters, True, seal.SEC_LEVEL_TYPE.TC128)
         if not self.native.parameters_set() or not self.native.using_keyswitching():
-            raise ParameterError(f"SEAL refuses: {self.native.parameters_error_message()}")
+            raise ParameterError(
+                f"SEAL refuses these moduli: {self.native.parameters_error_message()}"
+            )
         self.evaluator = seal.Evaluator(self.native)
         self._encoder = seal.CKKSEncoder(self.native)
         self._ids = self._levels()
@@ -91,7 +93,7 @@ class Context:
         return f"<Context ring={self.chain.ring} levels={self.chain.levels}>"
 
     def _levels(self) -> dict[int, list[int]]:
-        """SEAL's identifier of each level."""
+        """Return SEAL's identifier of each level."""
         ids = {}
         data = self.native.first_context_data()
         for level in range(self.chain.levels, 0, -1):
@@ -100,15 +102,15 @@ class Context:
         return ids
 
     def parms_id(self, level: int) -> list[int]:
-        """SEAL's identifier of a level, 1 (one prime left) to `chain.levels`."""
+        """Return SEAL's identifier of a level, 1 (one prime left) to `chain.levels`."""
         return self._ids[level]
 
     def encode(self, values: float | list[float], level: int, scale: float) -> Any:
-        """A plaintext with these values in its first slots and 0 in the rest.
+        """Return a plaintext with these values in its first slots and 0 in the rest.
 
         Args:
             values: One number for all slots, or at most `chain.slots` of them.
-            level: Where it will be used.
+            level: The level at which it will be used.
             scale: The number that stands for 1.
 
         Raises:
@@ -118,51 +120,51 @@ class Context:
         try:
             self._encoder.encode(values, self._ids[level], scale, plaintext)
         except _FAILURES as error:
-            raise ParameterError(f"cannot encode: {error}") from error
+            raise ParameterError(f"SEAL cannot encode these values: {error}") from error
         return plaintext
 
     def decode(self, plaintext: Any) -> list[float]:
-        """The values of all slots, real parts."""
+        """Return the real parts of all slots."""
         return list(self._encoder.decode_double(plaintext))
 
     def empty(self) -> Any:
-        """A ciphertext to put a result in."""
+        """Return a new ciphertext, to hold a result."""
         return backend().Ciphertext()
 
     def save(self, ciphertext: Any) -> bytes:
-        """A ciphertext's bytes."""
+        """Return the bytes of a ciphertext."""
         return _saved(ciphertext)
 
     def load(self, data: bytes, level: int, scale: float, *, seeded: bool) -> Any:
-        """A ciphertext from bytes whose sender has been verified.
+        """Read a ciphertext from bytes whose sender has been verified.
 
         Args:
-            data: What `save` or `SealSecretKey.encrypt` returned.
+            data: Result of `save` or `SealSecretKey.encrypt`.
             level: The level that it must have.
             scale: The scale that it must have, exactly.
-            seeded: Whether it is a fresh one, half of which is a seed.
+            seeded: Whether it must be a fresh one, half of which is a seed.
 
         Raises:
-            DecodeError: Anything else than a ciphertext of this kind under these parameters.
+            DecodeError: Not a ciphertext of this kind under these parameters.
         """
         raw = _inflated(data, self._ciphertext_bytes(level, seeded), "a ciphertext")
         self._check_ciphertext(raw, 0, _id_bytes(self._ids[level]), level, scale, seeded)
         ciphertext = self._loaded(backend().Ciphertext(), raw, "a ciphertext")
-        # SEAL has expanded the seed and compared every residue with its modulus.
+        # SEAL has expanded the seed, and compared every residue with its modulus.
         if (
             ciphertext.size() != 2
             or not ciphertext.is_ntt_form()
             or ciphertext.scale != scale
             or list(ciphertext.parms_id()) != self._ids[level]
         ):
-            _refuse("a ciphertext", "it is not what its header says")
+            _refuse("a ciphertext", "it differs from its header")
         return ciphertext
 
     def load_relinearisation_keys(self, data: bytes) -> Any:
-        """Relinearisation keys from bytes whose sender has been verified.
+        """Read relinearisation keys from bytes whose sender has been verified.
 
         Raises:
-            DecodeError: Anything else than `SealSecretKey.relinearisation_keys` of these
+            DecodeError: Not a result of `SealSecretKey.relinearisation_keys` under these
                 parameters.
         """
         seal, what = backend(), "relinearisation keys"
@@ -184,10 +186,10 @@ class Context:
         return keys
 
     def load_secret_key(self, data: bytes) -> Any:
-        """SEAL's secret key from `SealSecretKey.to_bytes`.
+        """Read SEAL's secret key from the result of `SealSecretKey.to_bytes`.
 
         Raises:
-            DecodeError: Anything else than a secret key of these parameters.
+            DecodeError: Not a secret key of these parameters.
         """
         words = self.chain.ring * (self.chain.levels + 1)
         payload = _COUNT.size + 8 * words
@@ -199,7 +201,7 @@ class Context:
         return self._loaded(backend().SecretKey(), raw, "a secret key")
 
     def _ciphertext_bytes(self, level: int, seeded: bool) -> int:
-        """The length of a ciphertext's members, not compressed."""
+        """Return the length of a ciphertext's members, not compressed."""
         data = 8 * self.chain.ring * level * (1 if seeded else 2)
         seed = _HEADER.size + 1 + _SEED_BYTES if seeded else 0
         return _MEMBERS.size + _HEADER.size + _COUNT.size + data + seed
@@ -207,7 +209,7 @@ class Context:
     def _check_ciphertext(
         self, raw: bytes, at: int, identity: bytes, level: int, scale: float, seeded: bool
     ) -> None:
-        """Compare all but the residues and the seed with the only thing that they can be."""
+        """Compare all bytes but residues and seed with the only value that they can have."""
         words = self.chain.ring * level * (1 if seeded else 2)
         expected = _MEMBERS.pack(identity, 1, 2, self.chain.ring, level, scale, 1)
         if raw[at : at + len(expected)] != expected:
@@ -229,7 +231,7 @@ class Context:
 
 
 class SealSecretKey(Secret):
-    """The key that decrypts. It is never sent.
+    """The key that decrypts. It is never sent, and its `repr` shows nothing of it.
 
     Encryption is symmetric: half of a fresh ciphertext is a seed.
 
@@ -252,7 +254,7 @@ class SealSecretKey(Secret):
 
     @classmethod
     def from_bytes(cls, context: Context, data: bytes) -> "SealSecretKey":
-        """A key that was saved.
+        """Read a saved key.
 
         Raises:
             DecodeError: Not a secret key of these parameters.
@@ -260,15 +262,15 @@ class SealSecretKey(Secret):
         return cls(context, context.load_secret_key(data))
 
     def to_bytes(self) -> bytes:
-        """The secret itself, not encrypted. Whoever reads it decrypts everything."""
+        """Return the secret itself, not encrypted. Anybody who reads it can decrypt everything."""
         return _saved(self._key)
 
     def relinearisation_keys(self) -> bytes:
-        """What the server needs for products, half of it as seeds. Public."""
+        """Return the public keys that the server needs for products, half of them as seeds."""
         return _saved(self._generator.create_relin_keys())
 
     def encrypt(self, values: Sequence[float], scale: float) -> bytes:
-        """A fresh ciphertext at the top level, half of it as a seed.
+        """Return a fresh ciphertext at the top level, half of it as a seed.
 
         Args:
             values: At most `chain.slots` numbers.
@@ -281,7 +283,7 @@ class SealSecretKey(Secret):
         return _saved(self._encryptor.encrypt_symmetric(plaintext))
 
     def decrypt(self, ciphertext: Any) -> list[float]:
-        """All slots. Do not let anyone else see them: they carry traces of the noise."""
+        """Return all slots. Show them to nobody else: they carry traces of the noise."""
         plaintext = backend().Plaintext()
         self._decryptor.decrypt(ciphertext, plaintext)
         return self.context.decode(plaintext)
@@ -289,7 +291,7 @@ class SealSecretKey(Secret):
 
 @contextmanager
 def refusing(what: str) -> Iterator[None]:
-    """Within it, whatever SEAL raises is a `DecodeError`: these were not `what`."""
+    """Turn any error of SEAL into a `DecodeError` that says "not `what`"."""
     try:
         yield
     except SecureCompError:
@@ -307,19 +309,19 @@ def _id_bytes(parms_id: Sequence[int]) -> bytes:
 
 
 def _header(size: int, compression: int = _STORED) -> bytes:
-    """SEAL's header in front of so many bytes."""
+    """Return SEAL's header for this many bytes."""
     version = _written_by(backend())
     return _HEADER.pack(_MAGIC, _HEADER.size, *version, compression, 0, _HEADER.size + size)
 
 
 def _inflated(data: bytes, size: int, what: str) -> bytes:
-    """What follows SEAL's header, of exactly `size` bytes, not compressed.
+    """Return the bytes after SEAL's header, inflated to exactly `size` bytes.
 
-    The output's size is fixed beforehand, so that a small message cannot ask for much memory.
+    The size is fixed beforehand, so that a small message cannot ask for much memory.
     """
-    # Compression makes what does not compress longer by little.
+    # Compression makes incompressible bytes a little longer.
     if not _HEADER.size < len(data) <= _HEADER.size + size + size // 128 + 1024:
-        raise DecodeError(f"not {what}: {len(data)} bytes, at most about {size} are expected")
+        raise DecodeError(f"not {what}: {len(data)} bytes, and at most about {size} are expected")
     compression = data[5]
     if compression not in (_STORED, _ZSTD):
         raise DecodeError(f"not {what}: compressed by a method other than zstd")
@@ -346,9 +348,9 @@ def _saved(thing: Any) -> bytes:
 
 @contextmanager
 def _file(content: bytes) -> Iterator[str]:
-    """The path of a file that exists in memory only, because SEAL's bindings want a path.
+    """Yield the path of a file in memory, because SEAL's bindings want a path.
 
-    Where the system has none, a temporary file that only this user may read.
+    Where the system has no such files, it is a temporary file that only this user may read.
     """
     memory = getattr(os, "memfd_create", None)
     if memory is not None and os.path.isdir("/proc/self/fd"):

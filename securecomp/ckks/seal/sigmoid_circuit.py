@@ -1,20 +1,20 @@
 """Logistic regression on encrypted rows, with the logistic function on the server's side.
 
-The client sends d ciphertexts, one a feature, each with up to N/2 rows in its slots, and its
-relinearisation keys. The server multiplies them by its plain weights, evaluates the best
-polynomial for the logistic function, and sends one ciphertext of probabilities back.
+The client sends its relinearisation keys and d ciphertexts, one for each feature, each with up to
+N/2 rows in its slots. The server multiplies them by its plain weights, evaluates the best
+polynomial for the logistic function, and sends back one ciphertext of probabilities.
 
-The server learns the plan and how many batches there are; no value. The client learns the
-probabilities, and with enough rows of its choice it learns the model, as anybody does whom a model
-answers: the noise of a result is not flooded, so a result is not a proof against a client who
-looks for more in it. Honest-but-curious parties; integrity is the transport's (verify a MAC before
-anything here is given bytes). Never give a decrypted result back to the server: it carries traces
-of the key's noise (Li, Micciancio, EUROCRYPT 2021).
+The server learns the plan and the number of batches, and no value. The client learns the
+probabilities. With enough rows of its choice it learns the model, as anybody does whom a model
+answers. The noise of a result is not flooded, so a client that looks can find more in it. Parties
+are honest but curious. The transport gives integrity: verify a MAC before any bytes come here.
+Never give a decrypted result back to the server, since it carries traces of the key's noise (Li,
+Micciancio, EUROCRYPT 2021).
 
-A logit outside the declared domain gives a number that means nothing, and far outside a single row
-overflows the last modulus and spoils its whole batch. So the logits come back too, over a bound
-that none can pass, and the client refuses a batch with such a row, by its number. They tell it
-nothing new: in the domain a probability determines its logit.
+A logit outside the declared domain gives a meaningless number. Far outside, a single row overflows
+the last modulus and spoils its whole batch. So the logits come back too, divided by a bound that
+they all keep, and the client refuses a batch with such a row and names the row. They tell it
+nothing new: within the domain a probability determines its logit.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from securecomp.errors import DecodeError, ParameterError, RangeError
 
 
 class SigmoidCiphertexts(NamedTuple):
-    """One model's answer for one batch: ciphertexts of two numbers a row.
+    """One model's answer for one batch: ciphertexts of two numbers for each row.
 
     Attributes:
         probabilities: The polynomial's values.
@@ -43,11 +43,11 @@ class SigmoidCiphertexts(NamedTuple):
 
 
 class SigmoidClient(Secret):
-    """Holds the key; encrypts rows and decrypts probabilities.
+    """Holds the key, encrypts rows and decrypts probabilities.
 
     Args:
         plan: The agreed plan.
-        secret: `secret` of an earlier client; None makes a new key.
+        secret: `secret()` of an earlier client. None makes a new key.
 
     Raises:
         BackendUnavailableError: TenSEAL is not installed.
@@ -67,15 +67,15 @@ class SigmoidClient(Secret):
         return f"SigmoidClient(features={self.plan.features}, ring={self.plan.chain.ring})"
 
     def secret(self) -> bytes:
-        """The key itself, to be kept where nobody reads it."""
+        """Return the key itself. Keep it where nobody else can read it."""
         return self._key.to_bytes()
 
     def evaluation_keys(self) -> bytes:
-        """What the server needs to multiply. Public; made anew at each call, one is enough."""
+        """Return the public keys with which the server multiplies. Each call makes new ones."""
         return self._key.relinearisation_keys()
 
     def encrypt_columns(self, rows: npt.ArrayLike) -> list[bytes]:
-        """One ciphertext a feature.
+        """Encrypt rows as one ciphertext for each feature.
 
         Args:
             rows: Shape (n, d) with 1 <= n <= `plan.slots`.
@@ -87,52 +87,54 @@ class SigmoidClient(Secret):
         table = np.asarray(rows, np.float64)
         if table.ndim != 2 or table.shape[1] != self.plan.features:
             raise ParameterError(
-                f"rows of shape {table.shape}, not (n, {self.plan.features}) as planned"
+                f"the rows have shape {table.shape}, not (n, {self.plan.features}) as planned"
             )
         if not 1 <= len(table) <= self.plan.slots:
-            raise ParameterError(f"{len(table)} rows, not 1 to {self.plan.slots}")
+            raise ParameterError(f"a batch has 1 to {self.plan.slots} rows, not {len(table)}")
         wrong = np.flatnonzero(~np.all(np.abs(table) <= self.plan.feature_bound, axis=0))
         if len(wrong):
             raise RangeError(
-                f"feature {wrong[0]} has a value beyond {self.plan.feature_bound:g} or none; "
-                "plan with a larger feature_bound or scale it"
+                f"feature {wrong[0]} has a value that is missing or beyond "
+                f"{self.plan.feature_bound:g}; scale it, or plan with a larger feature_bound"
             )
-        # Slots without a row repeat the last one, so that they leave the domain no sooner than it.
+        # Slots without a row repeat the last row, so that they leave the domain no sooner.
         full = np.pad(table, ((0, self.plan.slots - len(table)), (0, 0)), mode="edge")
         return [self._key.encrypt(column, self.plan.scale) for column in full.T.tolist()]
 
     def decrypt(self, result: SigmoidCiphertexts, rows: int, first: int = 1) -> Reals:
-        """The polynomial's values: probabilities, within `plan.error`.
+        """Return the polynomial's values: probabilities, within `plan.error`.
 
-        They may be below 0 or above 1 by that much, and are not clipped.
+        They may be below 0 or above 1 by that much. They are not clipped.
 
         Args:
-            result: One of `SigmoidServer.evaluate`.
-            rows: How many were encrypted.
-            first: Number of the first of them, for errors.
+            result: One result of `SigmoidServer.evaluate`.
+            rows: Number of rows that were encrypted.
+            first: Number of the first row, for error messages.
 
         Returns:
             Shape (rows,).
 
         Raises:
             DecodeError: Not a result under this plan.
-            RangeError: A row's logit was outside the domain, by more than 1/64 of it certainly.
+            RangeError: A row's logit was outside the domain; by more than 1/64 is always noticed.
         """
         plan = self.plan
         if not 1 <= rows <= plan.slots:
-            raise ParameterError(f"{rows} rows, not 1 to {plan.slots}")
+            raise ParameterError(f"a batch has 1 to {plan.slots} rows, not {rows}")
         logits = self._slots(result.logits, rows) * plan.reach
         limit = (plan.domain + plan.span) / 2
         wrong = np.flatnonzero(~(np.abs(logits) <= limit))
         if len(wrong):
             raise RangeError(
                 f"rows {first} to {first + rows - 1}: logits beyond {limit:.4g} in {len(wrong)} "
-                f"of them, the first in row {first + wrong[0]}; plan a larger domain than "
-                f"{plan.domain:g}"
+                f"of them, the first in row {first + wrong[0]}; ask for a plan with a larger "
+                f"domain than {plan.domain:g}"
             )
         values = self._slots(result.probabilities, rows)
         if not np.all((values >= -plan.error) & (values <= 1 + plan.error)):
-            raise DecodeError("not probabilities of these logits: the plan was not kept to")
+            raise DecodeError(
+                "not probabilities of these logits: the server did not keep to the plan"
+            )
         return values
 
     def _slots(self, data: bytes, rows: int) -> Reals:
@@ -141,11 +143,11 @@ class SigmoidClient(Secret):
 
 
 class SigmoidServer:
-    """Computes on what it cannot read. Built from public bytes.
+    """Computes on values that it cannot read. It is built from public bytes.
 
     Args:
         plan: The agreed plan.
-        evaluation_keys: The client's; verify who sent them first.
+        evaluation_keys: The client's. Verify who sent them first.
 
     Raises:
         BackendUnavailableError: TenSEAL is not installed.
@@ -167,12 +169,12 @@ class SigmoidServer:
         """Score one batch with one model or several.
 
         Args:
-            columns: The client's ciphertexts, one a feature; verify who sent them first.
+            columns: The client's ciphertexts, one for each feature. Verify who sent them first.
             weights: Shape (d,), or (K, d) for K models.
             intercept: One number, or shape (K,).
 
         Returns:
-            One result a model.
+            One result for each model.
 
         Raises:
             ParameterError: Weights of another shape or beyond the plan's bounds.
@@ -180,7 +182,9 @@ class SigmoidServer:
         """
         models, constants = self._models(weights, intercept)
         if len(columns) != self.plan.features:
-            raise DecodeError(f"{len(columns)} columns, not {self.plan.features} as planned")
+            raise DecodeError(
+                f"the request has {len(columns)} columns, not {self.plan.features} as planned"
+            )
         with refusing("ciphertexts and keys that work together"):
             sums = self._sums(columns, models)
             return [self._score(t, float(b)) for t, b in zip(sums, constants, strict=True)]
@@ -189,7 +193,8 @@ class SigmoidServer:
         models = np.atleast_2d(np.asarray(weights, np.float64))
         if models.ndim != 2 or models.shape[1] != self.plan.features or not len(models):
             raise ParameterError(
-                f"weights of shape {np.shape(weights)}, not ({self.plan.features},) as planned"
+                f"the weights have shape {np.shape(weights)}, not ({self.plan.features},) as "
+                "planned"
             )
         constants = np.asarray(intercept, np.float64)
         if constants.shape not in ((), (1,), (len(models),)):
@@ -202,18 +207,20 @@ class SigmoidServer:
             )
         most = self.plan.domain + self.plan.weight_bound * self.plan.feature_bound
         if not np.all(np.abs(constants) <= most):
-            raise ParameterError(f"an intercept beyond {most:g} leaves no row in the domain")
+            raise ParameterError(
+                f"an intercept beyond {most:g} leaves no row in the domain; plan a larger domain"
+            )
         return models, np.broadcast_to(constants, (len(models),))
 
     def _sums(self, columns: Sequence[bytes], models: Reals) -> list[Any]:
-        """Each model's weighted sum of the columns over B, not yet rescaled.
+        """Return each model's weighted sum of the columns over B, not yet rescaled.
 
-        A column is decoded once and dropped, however many models there are.
+        A column is decoded once for all models, and then dropped.
         """
         plan, evaluator = self.plan, self._context.evaluator
         top, levels = float(plan.chain.moduli[-1]), plan.chain.levels
         factors = models / plan.span
-        # SEAL refuses to multiply by 0. If nothing is left, the least weight stands for it.
+        # SEAL refuses to multiply by 0. A model of zeros gets one weight of the least size.
         used = np.rint(factors * top) != 0
         idle = ~np.any(used, axis=1)
         used[idle, 0], factors[idle, 0] = True, 1 / top

@@ -1,4 +1,4 @@
-"""Chooses ring, moduli and scale of the circuit for probabilities, and states its errors."""
+"""Choice of ring, moduli and scale for the probability circuit, with bounds on its errors."""
 
 import math
 from dataclasses import dataclass
@@ -27,21 +27,21 @@ _RINGS = tuple(sorted(ring for ring in security.LARGEST if ring >= 4096))
 
 @dataclass(frozen=True)
 class SigmoidPlan:
-    """Everything that both sides agree on before a key is made. Public.
+    """The terms that both sides agree on before any key is made. Public.
 
-    It is not sent: each side makes it, by `plan`, from the same arguments.
+    It is not sent. Each side makes it by `plan` from the same arguments.
 
     Attributes:
         features: d.
         domain: Largest absolute logit, B.
-        degree: The polynomial's.
+        degree: Degree of the polynomial.
         feature_bound: Largest absolute feature.
         weight_bound: Largest sum of the absolute weights of one model.
         chain: The ring and its moduli.
-        scale_bits: log2 of what stands for 1 in a fresh ciphertext and in a result.
-        numeric_error: How far a result may be from the polynomial's value: noise and rounding, as
-            `Tracer.bound` states it (a heuristic; exceeded by one batch in 2^30).
-        polynomial_error: How far the polynomial may be from the logistic function; proven.
+        scale_bits: log2 of the number that stands for 1 in a fresh ciphertext and in a result.
+        numeric_error: Largest error of a result against the polynomial's value, by noise and
+            rounding (`Tracer.bound`, a heuristic that one batch in 2^30 exceeds).
+        polynomial_error: Largest error of the polynomial against the logistic function; proven.
     """
 
     features: int
@@ -56,7 +56,7 @@ class SigmoidPlan:
 
     @property
     def scale(self) -> float:
-        """What stands for 1."""
+        """The number that stands for 1."""
         return 2.0**self.scale_bits
 
     @property
@@ -71,22 +71,22 @@ class SigmoidPlan:
 
     @property
     def error(self) -> float:
-        """How far a probability may be from the logistic function of its logit."""
+        """Largest error of a probability against the logistic function of its logit."""
         return self.numeric_error + self.polynomial_error
 
     @property
     def span(self) -> float:
-        """What the polynomial is made for: the domain, and room to tell what is outside of it."""
+        """The polynomial's interval: the domain, and a margin to tell what is outside of it."""
         return self.domain * _ROOM
 
     @property
     def reach(self) -> float:
-        """What no logit passes, whatever intercept the server accepts."""
+        """Bound of every logit, with any intercept that the server accepts."""
         return self.span + 2 * self.weight_bound * self.feature_bound
 
     @property
     def polynomial(self) -> minimax.SigmoidPolynomial:
-        """What the server evaluates."""
+        """The polynomial that the server evaluates."""
         return minimax.sigmoid(self.span, self.degree)
 
 
@@ -100,26 +100,26 @@ def plan(
     weight_bound: float | None = None,
     precision: float = 1e-4,
 ) -> SigmoidPlan:
-    """Choose the smallest ring, then the smallest scale, whose noise stays below `precision`.
+    """Choose the smallest ring, then the smallest scale, with noise below `precision`.
 
     Args:
         features: d, in [1, 16384].
-        domain: Largest absolute logit, in [0.5, 128]. Rows beyond it get meaningless results.
-        degree: The polynomial's; odd, in [1, 63].
-        feature_bound: Largest absolute feature; larger ones are refused.
-        weight_bound: Largest sum of one model's absolute weights; larger ones are refused. By
-            default domain / feature_bound, with which no row can leave the domain (but for the
-            intercept). Standardised features with a larger bound are the usual case.
-        precision: Largest `numeric_error`. The polynomial's own error comes on top, and is
+        domain: Largest absolute logit, in [0.5, 126]. Rows beyond it get meaningless results.
+        degree: Degree of the polynomial; odd, in [1, 63].
+        feature_bound: Largest absolute feature. Larger ones are refused.
+        weight_bound: Largest sum of one model's absolute weights. Larger ones are refused. By
+            default domain / feature_bound, so that no row can leave the domain (intercept aside).
+            The usual case is a larger bound, with standardised features.
+        precision: Largest `numeric_error`. The error of the polynomial comes on top, and is
             usually larger.
 
     Raises:
         ParameterError: An argument out of range, or nothing fits at 128-bit security.
     """
     if not isinstance(features, int) or not 1 <= features <= MOST_FEATURES:
-        raise ParameterError(f"{features} features, not 1 to {MOST_FEATURES}")
+        raise ParameterError(f"a plan has 1 to {MOST_FEATURES} features, not {features}")
     if not minimax.LEAST_DOMAIN <= domain <= MOST_DOMAIN:
-        raise ParameterError(f"a domain of {domain}; it is {minimax.LEAST_DOMAIN} to {MOST_DOMAIN}")
+        raise ParameterError(f"a domain is {minimax.LEAST_DOMAIN} to {MOST_DOMAIN}, not {domain}")
     polynomial = minimax.sigmoid(domain * _ROOM, degree)
     _check_positive("feature_bound", feature_bound)
     _check_positive("precision", precision)
@@ -131,7 +131,7 @@ def plan(
     for ring in _RINGS:
         for bits in range(LEAST_PRIME_BITS, MOST_PRIME_BITS):
             chain = choose(ring, bits, rescalings)
-            # The whole sum of a logit, at the square of the scale, has to fit the top modulus.
+            # The sum of a logit, at the square of the scale, must fit the top modulus.
             if chain is None or not _holds(chain, bits, weight_bound * feature_bound / domain):
                 continue
             error = _numeric_error(
@@ -148,23 +148,23 @@ def plan(
                 error,
                 polynomial.error,
             )
-            # A logit in the domain must not look as if it were beyond the span, nor the reverse.
+            # A logit in the domain must not look as if it were beyond the span, nor vice versa.
             if error <= precision and logit_error(found) <= (found.span - found.domain) / 2:
                 return found
             best = min(best, error)
     raise ParameterError(
-        f"{features} features and degree {degree} do not reach a precision of {precision:g} in "
-        f"any ring at 128-bit security; {best:.1g} would fit, or try a lower degree"
+        f"no ring at 128-bit security reaches a precision of {precision:g} with {features} "
+        f"features and degree {degree}; ask for {best:.1g}, or for a lower degree"
     )
 
 
 def _check_positive(name: str, number: float) -> None:
     if not 0 < number <= 1e9:  # also false for nan
-        raise ParameterError(f"{name} is {number}, not above 0 and at most 1e9")
+        raise ParameterError(f"{name} must be above 0 and at most 1e9, not {number}")
 
 
 def _holds(chain: Chain, bits: int, largest: float) -> bool:
-    """Whether the sum of a logit before its rescaling stays within half of the top modulus."""
+    """Return whether the sum of a logit, before its rescaling, fits half of the top modulus."""
     top = sum(math.log2(q) for q in chain.moduli)
     return 2 * bits + math.log2(max(largest, 1.0) + 1) + 2 < top
 
@@ -177,7 +177,7 @@ def _argument(
     feature_bound: float,
     weight_bound: float,
 ) -> Value[Trace]:
-    """The logit over the domain, as it is after its rescaling."""
+    """Trace the logit over the domain, as it is after its rescaling."""
     chain = tracer.chain
     top = chain.moduli[-1]
     # Columns have independent noise; the 2-norm of the weights is at most their 1-norm.
@@ -197,14 +197,14 @@ def _numeric_error(
     feature_bound: float,
     weight_bound: float,
 ) -> float:
-    """The bound of the error of a result against the polynomial's exact value."""
+    """Return the largest error of a result against the polynomial's exact value."""
     tracer = Tracer(chain)
     t = _argument(tracer, scale, polynomial.domain, features, feature_bound, weight_bound)
     return tracer.bound(Series(chain.moduli, tracer, t)(polynomial.coefficients, scale))
 
 
 def reduced(arithmetic: CiphertextArithmetic[P], plan: SigmoidPlan, t: Value[P]) -> Value[P]:
-    """The logit over what no logit passes, two levels down."""
+    """Return the logit over its bound `reach`, two levels down."""
     level = plan.chain.levels - 2
     precision = plan.scale * plan.chain.moduli[level] / t.scale
     return arithmetic.multiply_plain(t, plan.span / plan.reach, precision, level, plan.scale)
@@ -212,7 +212,7 @@ def reduced(arithmetic: CiphertextArithmetic[P], plan: SigmoidPlan, t: Value[P])
 
 @lru_cache(maxsize=64)
 def logit_error(plan: SigmoidPlan) -> float:
-    """How far the logits that come back may be off; a heuristic as `SigmoidPlan.numeric_error`."""
+    """Return the largest error of the returned logits, a heuristic as `numeric_error` is."""
     tracer = Tracer(plan.chain)
     t = _argument(
         tracer, plan.scale, plan.span, plan.features, plan.feature_bound, plan.weight_bound

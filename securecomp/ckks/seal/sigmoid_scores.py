@@ -1,4 +1,4 @@
-"""The two sides of the circuit that computes probabilities, on message bodies."""
+"""Both sides of the probability circuit, on message bodies."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +19,15 @@ Floats = npt.NDArray[np.float64]
 
 
 class ScoreClient(Secret):
-    """Encrypts rows and decrypts probabilities. Its key's randomness is SEAL's.
+    """Encrypts rows and decrypts probabilities. SEAL draws the randomness of its key.
 
     Args:
         plan: With a sigmoid circuit.
-        secret: The key's bytes; None draws one.
+        secret: The key's bytes. None draws a new key.
 
     Raises:
         BackendUnavailableError: TenSEAL is not installed.
-        DecodeError: `secret` is no key of this plan.
+        DecodeError: `secret` is not a key of this plan.
     """
 
     QUERY = Columns
@@ -40,7 +40,7 @@ class ScoreClient(Secret):
         self.secret = self._client.secret()
 
     def public(self) -> tuple[bytes, bytes]:
-        """Return what the server needs of the key: no seed, and relinearisation keys."""
+        """Return the public part of the key: no seed, and the relinearisation keys."""
         return b"", self._client.evaluation_keys()
 
     def encrypt(self, array: Floats, request: bytes) -> wire.Bytes:
@@ -57,13 +57,13 @@ class ScoreClient(Secret):
         """Return each model's probabilities, shape (n, K), not rounded.
 
         Raises:
-            DecodeError: Another number of batches than asked, or no results of this plan.
-            RangeError: A row's logit is outside the plan's domain; its number is named.
+            DecodeError: Another number of batches than asked for, or not results of this plan.
+            RangeError: A row's logit is outside the plan's domain. The message names the row.
         """
         slots, outputs = self._client.plan.slots, self._plan.outputs
         counts = _counts(rows, slots)
         if len(payload) or [len(batch) for batch in answer.batches] != [2 * outputs] * len(counts):
-            raise DecodeError("the answer has another number of batches or results")
+            raise DecodeError("the answer has another number of batches or results than asked for")
         found = np.empty((rows, outputs))
         for index, (count, batch) in enumerate(zip(counts, answer.batches, strict=True)):
             for output in range(outputs):
@@ -99,22 +99,24 @@ class ScoreServer:
         self.circuit = circuit(plan)
         scaled = Scaled(model, plan.bounds)
         if max(scaled.totals) > self.circuit.weight_bound or scaled.logit > plan.logit_bound:
-            raise ParameterError("the plan is for smaller weights than this model's; plan again")
+            raise ParameterError(
+                "the plan is for smaller weights than this model's; plan again for this model"
+            )
         scaled.check_domain(self.circuit.domain)
         self.weights = np.array([[float(v) for v in row] for row in scaled.weights])
         self.intercepts = np.array(model.intercepts)
 
     def admit(self, registration: Registration) -> "ScoreAccount":
-        """Return what answers a client.
+        """Return a client's account.
 
         Raises:
-            DecodeError: Its keys are malformed.
+            DecodeError: The client's keys are malformed.
         """
         return ScoreAccount(self, SigmoidServer(self.circuit, registration.public))
 
 
 class ScoreAccount:
-    """What answers one client: its evaluation keys, and the model."""
+    """One client's evaluation keys and the model, with which requests are answered."""
 
     ready = True
 
@@ -126,12 +128,12 @@ class ScoreAccount:
         """Return the body of an answer.
 
         Raises:
-            DecodeError: Another number of batches or columns, or no ciphertexts of this plan.
+            DecodeError: Another number of batches or columns, or not ciphertexts of this plan.
         """
         server = self._server
         counts = _counts(query.rows, server.circuit.slots)
         if len(payload) or len(query.batches) != len(counts):
-            raise DecodeError("the request has another number of batches than its rows take")
+            raise DecodeError("the request has another number of batches than its rows need")
         batches = []
         for columns in query.batches:
             results = self._evaluator.evaluate(columns, server.weights, server.intercepts)
@@ -140,7 +142,7 @@ class ScoreAccount:
 
 
 def circuit(plan: InferencePlan) -> sigmoid_plan.SigmoidPlan:
-    """Return a plan's circuit as the circuit's module takes it: features are over their bounds.
+    """Return a plan's circuit for features divided by their bounds.
 
     Raises:
         ParameterError: The plan is not for probabilities.

@@ -343,17 +343,18 @@ class _Search:
             filled = np.full((count, groups, most), beyond, np.int64)
             for group, rows in enumerate(self.rows[site]):
                 for place in range(count):
-                    digit = (rows >> width * (count - 1 - place)) & (beyond - 1)
-                    filled[place, group, : rows.size] = digit.astype(np.int64)
+                    part = (rows >> width * (count - 1 - place)) & (beyond - 1)
+                    filled[place, group, : rows.size] = part.astype(np.int64)
             parts.append(run.share(site, filled.reshape(-1), bound=beyond))
             counts = np.array([rows.size for rows in self.rows[site]])
             numbers.append(run.share(site, counts, bound=most))
         total = sum(numbers[1:], numbers[0])[:, None]
         enough = total * self._of + self._more
         # All rows of a group beside each other, the highest digits first.
-        places = np.arange(len(sites) * count * groups * most)
-        places = places.reshape(len(sites), count, groups, most).transpose(1, 2, 0, 3)
-        tables = concatenate(parts)[places.reshape(count, groups, 1, -1)]
+        shape = (len(sites), count, groups, most)
+        places = np.arange(len(sites) * count * groups * most).reshape(shape)
+        rows_of_group = places.transpose(1, 2, 0, 3).reshape(count, groups, 1, -1)
+        tables = concatenate(parts)[rows_of_group]
         found: list[SharedArray] = []
         zero = total * np.zeros(len(self.ranks), np.int64)
         table, less = tables[0], zero  # rows that are below by an earlier digit
@@ -371,7 +372,10 @@ class _Search:
                 table = (tied * (tables[place + 1] - beyond) + beyond).within(beyond)
         opened = [part.reveal(to=sites) for part in self._means(found, beyond)]
         empty = (total[:, 0] == 0).reveal(to=sites)
-        twice = sum(part.astype(self.kind) << width * place for place, part in enumerate(opened))
+        # From zeros, since `sum` would start from an int.
+        twice = np.zeros(opened[0].shape, self.kind)
+        for place, values in enumerate(opened):
+            twice += values.astype(self.kind) << width * place
         return [
             [None if none else int(v) - 2 * self.limit for v in line]
             for none, line in zip(empty, twice, strict=True)
