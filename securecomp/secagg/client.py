@@ -14,8 +14,6 @@ Sources: Bonawitz et al., Practical secure aggregation for privacy-preserving ma
 2017, figures 1 and 4; Bell et al., CCS 2020, algorithm 2.
 """
 
-from collections.abc import Collection
-from itertools import pairwise
 from typing import ClassVar
 
 import msgspec
@@ -24,23 +22,15 @@ import numpy.typing as npt
 from securecomp.core import entropy as entropy_
 from securecomp.core import field
 from securecomp.core.entropy import Entropy
-from securecomp.errors import (
-    AuthenticationError,
-    KeyMismatchError,
-    LocalProtocolError,
-    ParameterError,
-    RangeError,
-    RemoteProtocolError,
-    ThresholdError,
-)
-from securecomp.protocol import identity as identity_
-from securecomp.protocol import public_key, wire
+from securecomp.errors import LocalProtocolError, ParameterError
+from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.journal import Journal, MemoryJournal
-from securecomp.protocol.role import SessionRole, State, step
+from securecomp.protocol.role import State, step
 from securecomp.protocol.session import Layout, Session
 from securecomp.secagg import masking
-from securecomp.secagg.keyring import BOX_BYTES, SECRET_BYTES, KeyRing
+from securecomp.secagg.client_checks import CautiousClient
+from securecomp.secagg.keyring import SECRET_BYTES, KeyRing
 from securecomp.secagg.masking_messages import (
     Advertise,
     Boxes,
@@ -52,10 +42,9 @@ from securecomp.secagg.masking_messages import (
     Survivors,
     Unmask,
 )
-from securecomp.secagg.parameters import Parameters
 
 
-class Client(SessionRole):
+class Client(CautiousClient):
     """One client of a secure aggregation."""
 
     TRANSITIONS: ClassVar = {
@@ -93,18 +82,8 @@ class Client(SessionRole):
         Raises:
             ParameterError, ThresholdError, RangeError: The session does not protect its clients.
         """
-        super().__init__(session, name, identity, session.contributors, State.READY, entropy)
-        self._index = session.contributors.index(name)
-        self._server = session.servers[0]
+        super().__init__(session, name, identity, application, entropy)
         self._journal = MemoryJournal() if journal is None else journal
-        self._application = application
-        self._ring = KeyRing()
-
-    def _join(self, session: Session) -> None:
-        self.parameters = Parameters.of(session)
-        super()._join(session)
-        p = self.parameters
-        self._neighbours = masking.graph_of(session, p)[session.contributors.index(self.name)]
 
     def advertise(self) -> wire.Buffer:
         """Draw this session's keys and return the message that shows the public ones."""
@@ -142,40 +121,6 @@ class Client(SessionRole):
         self.state = following
         return boxes
 
-    def _check_keys(self, message: Keys) -> dict[int, tuple[bytes, bytes]]:
-        keys = {
-            i: (k.cipher_key, k.mask_key)
-            for i, k in zip(message.clients, message.keys, strict=False)
-        }
-        if len(message.clients) != len(message.keys) or not self._ascending(message.clients):
-            raise self._refused("its list of keys is malformed")
-        if keys.get(self._index) != self._ring.public():
-            raise self._refused("its list of keys does not have this client's own")
-        if len({key for pair in keys.values() for key in pair}) != 2 * len(keys):
-            raise self._refused("two clients are said to have the same key")
-        strangers = set(keys) - {self._index, *self._neighbours}
-        if strangers:
-            raise self._refused("it lists a client that is no neighbour in the agreed graph")
-        for i, pair in keys.items():
-            if not all(map(public_key.is_point, pair)):
-                name = self._session.contributors[i]
-                raise KeyMismatchError(f"{name}: its key of this session is not a valid one")
-        self._enough(keys)
-        if self.parameters.active:
-            for i, key in zip(message.clients, message.keys, strict=True):
-                name = self._session.contributors[i]
-                identity_.verify(
-                    self._session.keys[name],
-                    key.signature,
-                    name,
-                    "secagg keys",
-                    self._agreement,
-                    name,
-                    key.cipher_key,
-                    key.mask_key,
-                )
-        return keys
-
     def _make_boxes(self) -> wire.Buffer:
         peers, boxes = self._ring.deal(
             self._index, self.parameters.threshold, self._agreement, self._entropy
@@ -211,27 +156,6 @@ class Client(SessionRole):
         self.state = following
         return self._seal(Masked.KIND, body, self._server)
 
-    def _open_boxes(self, message: Boxes) -> dict[int, bytes]:
-        senders = message.senders
-        if (
-            not self._ascending(senders)
-            or not set(senders) <= set(self._ring.peers) - {self._index}
-            or len(message.boxes) != len(senders) * BOX_BYTES
-        ):
-            raise self._refused("its boxes are not from neighbours that advertised keys")
-        self._enough([*senders, self._index])
-        held = {}
-        for place, sender in enumerate(senders):
-            sealed = message.boxes[place * BOX_BYTES : (place + 1) * BOX_BYTES]
-            try:
-                held[sender] = self._ring.open(self._index, sender, sealed, self._agreement)
-            except ParameterError as error:
-                name = self._session.contributors[sender]
-                raise AuthenticationError(f"{name}: {error}") from None
-            except RangeError as error:
-                raise RemoteProtocolError(self._session.contributors[sender], str(error)) from None
-        return held
-
     def consent(self, data: wire.Buffer) -> wire.Buffer:
         """Check the survivors and sign them (active security).
 
@@ -249,9 +173,6 @@ class Client(SessionRole):
         self._ring.survivors = survivors
         self.state = following
         return self._send(Consent(self._identity.sign(*self._statement(survivors))))
-
-    def _statement(self, survivors: list[int]) -> tuple[str, bytes, bytes, bytes]:
-        return masking.statement(self._agreement, survivors, self._application)
 
     def unmask(self, data: wire.Buffer) -> wire.Buffer:
         """Reveal, once, one share for each neighbour: of its seed or of its mask key.
@@ -284,45 +205,6 @@ class Client(SessionRole):
         message = Unmask(owners, wire.Vector(field.BITS, flat.size))
         body = wire.encode_body(message, flat.size, lambda start, stop: flat[start:stop])
         return self._seal(Unmask.KIND, body, self._server)
-
-    def _check_survivors(self, message: Survivors) -> list[int]:
-        survivors = message.clients
-        if not self._ascending(survivors) or self._index not in survivors:
-            raise self._refused("its list of survivors is malformed or leaves this client out")
-        near = {self._index, *self._neighbours} & set(survivors)
-        if near - set(self._ring.held):
-            raise self._refused("it brings back a client that had dropped out")
-        dropped = set(self._ring.held) - set(survivors)
-        if dropped and self._session.round:
-            # The same mask key hid this client's vector in earlier rounds, whose seeds are known.
-            raise ThresholdError(
-                len(self._ring.held),
-                len(self._ring.held) - len(dropped),
-                "somebody dropped out after the first round; start a new session",
-            )
-        if len(survivors) < self.parameters.minimum:
-            raise ThresholdError(
-                self.parameters.minimum, len(survivors), "too few survivors to hide among"
-            )
-        self._enough(near)
-        return survivors
-
-    def _check_consents(self, message: Consents, survivors: list[int]) -> None:
-        signers = message.clients
-        if (
-            not self._ascending(signers)
-            or not set(signers) <= set(survivors)
-            or len(signers) != len(message.signatures)
-        ):
-            raise self._refused("its list of signers is malformed or has a client that dropped")
-        if len(signers) < self.parameters.threshold:
-            raise ThresholdError(
-                self.parameters.threshold, len(signers), "too few survivors signed the list"
-            )
-        statement = self._statement(survivors)
-        for signer, signature in zip(signers, message.signatures, strict=True):
-            name = self._session.contributors[signer]
-            identity_.verify(self._session.keys[name], signature, name, *statement)
 
     def next_round(self, layout: Layout) -> tuple[Session, wire.Buffer]:
         """Go on with the same keys, as long as nobody dropped out, in this round or a later one.
@@ -387,30 +269,11 @@ class Client(SessionRole):
             )
         self._ring = ring
 
-    def _from_server(self, data: wire.Buffer, kind: type[wire.M]) -> tuple[wire.M, memoryview]:
-        _, message, payload = self._open(data, kind, (self._server,))
-        return message, payload
-
     def _send(self, message: wire.Message) -> wire.Buffer:
         return self._seal(message.KIND, wire.encode_body(message), self._server)
 
     def _spend(self, step: str) -> None:
         self._journal.spend(f"secagg {self._agreement.hex()} {self.name} {step}")
-
-    def _enough(self, group: Collection[int]) -> None:
-        """Refuse when those of the neighbours and this client that remain are too few."""
-        needed = self.parameters.threshold
-        if self.parameters.complete:
-            needed = max(needed, self.parameters.minimum)
-        if len(group) < needed:
-            raise ThresholdError(needed, len(group), "too few clients are left")
-
-    def _ascending(self, clients: list[int]) -> bool:
-        inside = not clients or (clients[0] >= 0 and clients[-1] < self.parameters.clients)
-        return inside and all(a < b for a, b in pairwise(clients))
-
-    def _refused(self, reason: str) -> RemoteProtocolError:
-        return RemoteProtocolError(self._server, reason)
 
     def _drop(self) -> None:
         self._ring = KeyRing()

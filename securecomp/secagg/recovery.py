@@ -1,11 +1,14 @@
-"""Putting secrets together from shares of which some may be wrong."""
+"""Reconstruction of clients' secrets from shares, some of which may be wrong, and their masks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from securecomp.core.field import Residues
-from securecomp.errors import ParameterError
+from securecomp.errors import ParameterError, ThresholdError
+from securecomp.protocol.identity import exchange
+from securecomp.secagg import masking
 from securecomp.secagg.keyring import SECRET_BYTES, SHARE_LIMBS
 from securecomp.sharing import shamir
 
@@ -62,3 +65,64 @@ def _join(holders: Sequence[int], rows: Residues) -> Iterator[bytes | None]:
             yield shamir.to_bytes(residues, SECRET_BYTES)
         except ParameterError:
             yield None
+
+
+def group_by_holders(
+    owners: Sequence[int],
+    graph: Sequence[Sequence[int]],
+    holders: Collection[int],
+    threshold: int,
+    names: Sequence[str],
+) -> dict[tuple[int, ...], list[int]]:
+    """Return the owners of secrets by who holds their shares: equal groups are solved at one go.
+
+    Args:
+        owners: Indices of the clients whose secrets are wanted.
+        graph: Each client's neighbours, who hold its shares as it does itself.
+        holders: The clients that sent shares.
+        threshold: How many shares give a secret.
+        names: The clients' names, for the error.
+
+    Raises:
+        ThresholdError: Too few shares of a secret came back.
+    """
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for owner in owners:
+        group = tuple(sorted(v for v in (*graph[owner], owner) if v in holders))
+        if len(group) < threshold:
+            raise ThresholdError(
+                threshold, len(group), f"too few shares of {names[owner]}'s secret came back"
+            )
+        groups.setdefault(group, []).append(owner)
+    return groups
+
+
+def leftover_masks(
+    secrets: Mapping[int, bytes],
+    survivors: Collection[int],
+    graph: Sequence[Sequence[int]],
+    mask_keys: Mapping[int, bytes],
+    agreement: bytes,
+) -> tuple[list[bytes], list[bytes]]:
+    """Return the keys of the masks that are left in the sum: what is added and subtracted.
+
+    Args:
+        secrets: Client to the seed of its self-mask if it survived, else to its mask key.
+        survivors: Whose vectors are in the sum.
+        graph: Each client's neighbours.
+        mask_keys: Each client's public mask key.
+        agreement: The session's.
+    """
+    plus: list[bytes] = []
+    minus: list[bytes] = []
+    for owner, secret in secrets.items():
+        if owner in survivors:
+            minus.append(masking.self_key(secret, agreement, owner))
+            continue
+        key = X25519PrivateKey.from_private_bytes(secret)
+        for peer in graph[owner]:
+            if peer in survivors:
+                pair = masking.pair_key(exchange(key, mask_keys[peer]), agreement, owner, peer)
+                # The survivor added it if its index is the lower one.
+                (minus if peer < owner else plus).append(pair)
+    return plus, minus

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
@@ -45,7 +44,7 @@ from securecomp.secagg.masking_messages import (
 )
 from securecomp.secagg.parameters import Parameters
 from securecomp.secagg.receiver import Aggregate, read_total
-from securecomp.secagg.recovery import recover
+from securecomp.secagg.recovery import group_by_holders, leftover_masks, recover
 
 
 class Server(SessionRole):
@@ -311,18 +310,7 @@ class Server(SessionRole):
             d for d in sorted(self._shares) if d not in alive and alive & set(self._graph[d])
         ]
         secrets = self._reconstruct([*self._survivors, *dropped])
-        plus: list[bytes] = []
-        minus: list[bytes] = []
-        for owner in self._survivors:
-            minus.append(masking.self_key(secrets[owner], self._agreement, owner))
-        for owner in dropped:
-            key = X25519PrivateKey.from_private_bytes(secrets[owner])
-            for peer in self._graph[owner]:
-                if peer in alive:
-                    shared = identity_.exchange(key, self._keys[peer].mask_key)
-                    pair = masking.pair_key(shared, self._agreement, owner, peer)
-                    # The survivor added it if its index is the lower one.
-                    (minus if peer < owner else plus).append(pair)
+        plus, minus = leftover_masks(secrets, alive, self._graph, self._mask_keys, self._agreement)
         self._sum.unmask(plus, minus)
         residues = self._sum.result()
         p = self.parameters
@@ -334,31 +322,29 @@ class Server(SessionRole):
         }
 
     def _reconstruct(self, owners: list[int]) -> dict[int, bytes]:
-        """Put the owners' secrets together; owners with the same holders at one go."""
         held = {
             index: dict(zip(of, rows, strict=True))
             for (index, rows), of in zip(self._unmasks.items(), self._owners.values(), strict=True)
         }
-        groups: dict[tuple[int, ...], list[int]] = {}
-        needed = self.parameters.threshold
-        for owner in owners:
-            holders = sorted(v for v in (*self._graph[owner], owner) if v in held)
-            if len(holders) < needed:
-                raise ThresholdError(
-                    needed,
-                    len(holders),
-                    f"too few shares of {self._session.contributors[owner]}'s secret came back",
-                )
-            groups.setdefault(tuple(holders), []).append(owner)
+        names = self._session.contributors
+        groups = group_by_holders(owners, self._graph, held, self.parameters.threshold, names)
         secrets: dict[int, bytes] = {}
         for group, owned in groups.items():
             rows = np.array([[held[h][o] for o in owned] for h in group], np.uint64)
-            found = recover(group, owned, rows, needed, self._fits)
+            found = recover(group, owned, rows, self.parameters.threshold, self._fits)
             lost = next((owner for owner in owned if owner not in found), None)
             if lost is not None:
-                raise self._wrong_share(lost)
+                raise RemoteProtocolError(
+                    names[lost],
+                    "its secret does not come out of the shares: it dealt wrong ones, or a client "
+                    "that holds one changed it",
+                )
             secrets |= found
         return secrets
+
+    @property
+    def _mask_keys(self) -> dict[int, bytes]:
+        return {index: said.mask_key for index, said in self._keys.items()}
 
     def _fits(self, owner: int, secret: bytes) -> bool:
         """Check a secret against what its owner committed to, or advertised."""
@@ -366,13 +352,6 @@ class Server(SessionRole):
             commitment = masking.commitment(secret, self._agreement, owner)
             return commitment == self._shares[owner].commitment
         return public_of(secret) == self._keys[owner].mask_key
-
-    def _wrong_share(self, owner: int) -> RemoteProtocolError:
-        return RemoteProtocolError(
-            self._session.contributors[owner],
-            "its secret does not come out of the shares: it dealt wrong ones, or a client that "
-            "holds one changed it",
-        )
 
     def result(self) -> Aggregate:
         """Return the sum over the survivors."""
