@@ -167,17 +167,17 @@ class FixedPoint:
 
     def _from_wide_floats(self, array: npt.NDArray[Any], where: str, item: str) -> Integers:
         """Encode finite floats on a binary grid by their mantissas, whatever their size."""
-        wide = array.astype(np.float64)
-        self._check(np.abs(wide) > self._float_bound(), self._beyond, where, item)
+        self._check(np.abs(array) > self._float_bound(), self._beyond, where, item)
+        # A single number too is shifted as a Python int: numpy's would wrap.
+        wide = array.astype(np.float64).reshape(-1)
         fractions, exponents = np.frexp(wide)
         mantissas = np.ldexp(fractions, _MANTISSA).astype(np.int64).astype(object)
         places = exponents.astype(np.int64) - _MANTISSA + self.scale.bit_length() - 1
         integers = np.left_shift(mantissas, np.maximum(places, 0).astype(object))
         # Below the grid: a shift of mantissas of 53 bits by more than 60 gives 0 anyway.
-        for position in np.argwhere(places < 0):
-            at = tuple(position)
+        for at in np.flatnonzero(places < 0):
             integers[at] = round(Fraction(int(mantissas[at]), 1 << min(-int(places[at]), 60)))
-        return np.asarray(integers, object)
+        return np.asarray(integers, object).reshape(array.shape)
 
     def _float_bound(self) -> float:
         """Return the largest float that is not beyond the bound."""

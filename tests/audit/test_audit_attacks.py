@@ -235,8 +235,8 @@ def test_models_without_probabilities():
     "says, message",
     [
         (lambda n: np.full((n, 3), 1 / 3), r"shape \(150, 3\) for 150 rows and 2 classes"),
-        (lambda n: np.full((n, 2), np.nan), "of row 1 are no probabilities"),
-        (lambda n: np.tile([1.5, -0.5], (n, 1)), "of row 1 are no probabilities"),
+        (lambda n: np.full((n, 2), np.nan), "row 1 are not probabilities"),
+        (lambda n: np.tile([1.5, -0.5], (n, 1)), "row 1 are not probabilities"),
     ],
 )
 def test_answers_that_are_no_probabilities(says, message):
@@ -287,10 +287,10 @@ def test_rows_that_a_model_does_not_take():
     x, y = holdout
     for rows, message in (
         ((x[:, :3], y), "the model does not take these rows"),
-        ((x, y + 5), r"the label of row 1 is none of the model's 2 classes \(so of 150 of 150"),
-        ((x, y.astype(str)), "are numbers numbers"),
-        ((x, y[:-1]), "150 rows, and labels of shape"),
-        ((x[:0], y[:0]), "there are no rows"),
+        ((x, y + 5), r"the label of row 1 \(and so of 150 of 150 rows\) among its 2"),
+        ((x, y.astype(str)), "that numbers are"),
+        ((x, y[:-1]), "150 rows need a label each"),
+        ((x[:0], y[:0]), "the rows: has no rows"),
         (x, "give the features and the labels"),
     ):
         with pytest.raises(ParameterError, match=message):
@@ -305,7 +305,7 @@ def test_numbers_of_shadows_that_cannot_be(shadows):
         LikelihoodRatio(DecisionTreeClassifier(random_state=0), shadows=shadows),
         ShadowModels(DecisionTreeClassifier(random_state=0), pool, shadows),
     ):
-        with pytest.raises(ParameterError, match="an even number from 4 on"):
+        with pytest.raises(ParameterError, match="an even number of"):
             attack.scores(model, holdout)
 
 
@@ -316,14 +316,14 @@ def test_attacks_that_cannot_be():
     one_class = pool[0], np.zeros_like(pool[1])
     for attack, message in (
         (LikelihoodRatio(tree, mode="offline"), "give one, or take mode"),
-        (LikelihoodRatio(tree, mode="other"), "mode is"),
-        (LikelihoodRatio(tree, variance="none"), "variance is"),
-        (LikelihoodRatio("tree"), "give what the model was trained by"),
+        (LikelihoodRatio(tree, mode="other"), "mode must"),
+        (LikelihoodRatio(tree, variance="none"), "variance"),
+        (LikelihoodRatio("tree"), "give the scikit-learn estimator that trained"),
         (LikelihoodRatio(tree, holdout, 4), "overlap: row 1 and row 1, .* and 145 more"),
         (ShadowModels(tree, holdout, 4), "the pool and the attacked rows overlap"),
         (ShadowModels(tree, one_class, 4), "shadow model 1 do not have all of the model's 2"),
-        (LikelihoodRatio(tree, (pool[0][:, :3], pool[1]), 4), "do not go together"),
-        (LikelihoodRatio(tree, (pd.DataFrame(pool[0]), pool[1]), 4), "all arrays or all data"),
+        (LikelihoodRatio(tree, (pool[0][:, :3], pool[1]), 4), "do not fit together"),
+        (LikelihoodRatio(tree, (pd.DataFrame(pool[0]), pool[1]), 4), "all be arrays, or all data"),
     ):
         with pytest.raises(ParameterError, match=message):
             attack.scores(model, holdout)

@@ -219,7 +219,7 @@ def test_extrapolation_agrees_with_ranks_where_the_curve_fits():
 
 def test_a_space_too_large_to_rank_is_sampled():
     space = CanarySpace("card {}", length=16)
-    with pytest.raises(ParameterError, match="too large to go through"):
+    with pytest.raises(ParameterError, match="too large to rank"):
         canary_exposure(lambda texts: np.ones(len(texts)), space, ["1" * 16])
 
     def score(texts):  # a sum of many digits is nearly normal; one secret is remembered
@@ -298,11 +298,11 @@ def test_no_secret_is_in_what_is_printed(leak):
         ({"format": "no place"}, "one {} for the secret"),
         ({"format": "{} {}"}, "one {} for the secret"),
         ({"format": "{x} {}"}, "one {} for the secret"),
-        ({"symbols": "1"}, "at least two, each once"),
-        ({"symbols": "112"}, "at least two, each once"),
+        ({"symbols": "1"}, "at least two symbols, each once"),
+        ({"symbols": "112"}, "at least two symbols, each once"),
         ({"length": 0}, "at least one place"),
-        ({"length": 2.5}, "length is an integer, not 2.5"),
-        ({"format": 5}, "are text"),
+        ({"length": 2.5}, r"be an integer, not 2\.5"),
+        ({"format": 5}, "be text"),
     ],
 )
 def test_spaces_that_are_none(facts, message):
@@ -314,21 +314,21 @@ def test_spaces_that_are_none(facts, message):
     "how, message",
     [
         ({"canaries": []}, "0 canaries and 0 counts"),
-        ({"canaries": "1234"}, "several secrets, not one text"),
-        ({"times": [1, -1]}, "times are whole numbers from 0 on"),
-        ({"times": [1, 0.5]}, "times are whole numbers from 0 on"),
-        ({"times": [1, math.nan]}, "times are whole numbers from 0 on"),
-        ({"times": [1, True]}, "times are whole numbers from 0 on"),
-        ({"score": lambda texts: ["?"] * len(texts)}, "the scores are not numbers"),
+        ({"canaries": "1234"}, "secrets, not one text"),
+        ({"times": [1, -1]}, "times must be whole numbers of"),
+        ({"times": [1, 0.5]}, "times must be whole numbers of"),
+        ({"times": [1, math.nan]}, "times must be whole numbers of"),
+        ({"times": [1, True]}, "times must be whole numbers of"),
+        ({"score": lambda texts: ["?"] * len(texts)}, "the scores must be numbers"),
         ({"times": [1]}, "2 canaries and 1 counts"),
-        ({"canaries": ["1234", "1234"]}, "a canary is there twice"),
+        ({"canaries": ["1234", "1234"]}, "a canary occurs twice"),
         ({"canaries": ["12345"]}, "a secret has 4 of the symbols"),
         ({"canaries": ["12x4"]}, "a secret has 4 of the symbols"),
-        ({"method": "guess"}, 'method is "rank" or "sample"'),
-        ({"method": "sample", "samples": 5}, "samples: at least 100"),
-        ({"method": "sample"}, "all sampled texts for equally likely"),
+        ({"method": "guess"}, 'method must be "rank" or "sample"'),
+        ({"method": "sample", "samples": 5}, "samples must be at least 100"),
+        ({"method": "sample"}, "all sampled texts are equally likely"),
         ({"score": lambda texts: [math.inf] * len(texts)}, "a score is NaN or infinite"),
-        ({"score": lambda texts: 1.0}, r"scores of shape \(\) for 2 texts"),
+        ({"score": lambda texts: 1.0}, r"the scores have shape \(\)"),
     ],
 )
 def test_what_is_refused(how, message):
@@ -339,10 +339,10 @@ def test_what_is_refused(how, message):
 
 def test_no_text_is_left_to_rank_among():
     space = CanarySpace("{}", "ab", 1)
-    with pytest.raises(ParameterError, match="none is left to rank among"):
+    with pytest.raises(ParameterError, match="text is left to rank"):
         canary_exposure(lambda texts: np.ones(len(texts)), space, ["a", "b"])
 
 
 def test_more_secrets_than_there_are():
-    with pytest.raises(ParameterError, match="101 secrets of a space of 100"):
+    with pytest.raises(ParameterError, match="101 secrets from a space of 100"):
         CanarySpace("{}", length=2).draw(101)

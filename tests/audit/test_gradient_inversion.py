@@ -103,7 +103,7 @@ def test_a_gradient_of_zero_says_nothing():
     by_weights, residual = gradient_of("sigmoid", weights, 0.0, row, np.array([[1.0]]))
     assert residual.tolist() == [0.0]
     for arguments in ((by_weights, residual), (by_weights,)):
-        with pytest.raises(ParameterError, match="gradient is zero: the row's residual is"):
+        with pytest.raises(ParameterError, match="gradient is zero, so nothing can be recovered"):
             recover_row(*arguments, loss="sigmoid")
 
 
@@ -111,7 +111,7 @@ def test_residuals_that_cancel_are_no_silence():
     """Two rows of one class and one of the other: the gradient is there, and says of both."""
     rows = np.array([[1.0, 2.0], [3.0, -1.0]])
     residuals = np.array([[0.4, -0.4], [-0.4, 0.4]])
-    with pytest.raises(ParameterError, match="of several rows, or noised"):
+    with pytest.raises(ParameterError, match="several rows, or noise"):
         recover_row(residuals.T @ rows, residuals.sum(axis=0))
 
 
@@ -121,13 +121,13 @@ def test_gradients_of_any_size(size):
     with np.errstate(over="raise"):
         found = recover_row(size * np.outer(residual, row), size * residual)
         assert found.row == pytest.approx(row, rel=1e-12)
-        with pytest.raises(ParameterError, match="of several rows, or noised"):
+        with pytest.raises(ParameterError, match="several rows, or noise"):
             recover_row(size * (np.outer(residual, row) + np.eye(3)), size * residual)
 
 
 @each("label", [-1, 2, 0.5, True, "1"])
 def test_labels_that_are_none(label):
-    with pytest.raises(ParameterError, match="a class's number below 2"):
+    with pytest.raises(ParameterError, match="a class number below 2"):
         recover_row([[1.0, 2.0]], loss="sigmoid", label=label)
 
 
@@ -143,7 +143,7 @@ def test_a_batch_is_seen_to_be_one():
     rows, residuals = rng.normal(size=(2, 6)), rng.normal(size=(2, 4))
     summed = residuals.T @ rows
     for arguments in ((summed, residuals.sum(axis=0)), (summed,)):
-        with pytest.raises(ParameterError, match="of several rows, or noised"):
+        with pytest.raises(ParameterError, match="several rows, or noise"):
             recover_row(*arguments)
     # Who knows all rows but one takes them off.
     found = recover_row(
@@ -180,10 +180,10 @@ def test_the_first_layer_of_a_network_gives_its_input():
         (np.ones((2, 3, 4)), None, "softmax", "rows by columns"),
         ([[1, np.nan]], [1], "sigmoid", "element 1, 2 is NaN"),
         ([[1, 2]], [np.inf], "sigmoid", "element 1 is NaN or infinite"),
-        ([["a", "b"]], [1], "sigmoid", "not numbers"),
+        ([["a", "b"]], [1], "sigmoid", "numbers"),
         (np.empty((1, 0)), [1], "sigmoid", "not empty"),
-        ([[1, 2], [3]], [1], None, "not numbers"),
-        (np.ones((1, 2)) * 1j, [1], None, "not numbers"),
+        ([[1, 2], [3]], [1], None, "numbers"),
+        (np.ones((1, 2)) * 1j, [1], None, "numbers"),
         (np.ones((1, 3)), np.ones(1), "hinge", "a loss is one of"),
     ],
 )
@@ -210,7 +210,7 @@ def test_a_fitted_model_gives_every_record_away(two):
 
 
 def test_a_label_that_is_none():
-    with pytest.raises(ParameterError, match="a class's number below 2, not 7"):
+    with pytest.raises(ParameterError, match="a class number below 2, not 7"):
         recover_row([[1.0, 2.0], [-1.0, -2.0]], label=7)
 
 
@@ -231,15 +231,15 @@ def test_linear_regression_tells_rows_but_no_targets():
 def test_rows_that_are_fitted_are_counted_and_not_recovered():
     leak = gradient_inversion([800.0], 0.0, [[1.0], [2.0], [-0.001]], [1, 1, 1], loss="sigmoid")
     assert (leak.silent, leak.exact.hits) == (2, 1)
-    assert "2 rows are fitted so well" in str(leak)
+    assert "the model fits 2 rows so well" in str(leak)
 
 
 @each(
     "rows, targets, message",
     [
-        (np.ones((3, 3)), [0, 1, 0], "do not go with rows"),
+        (np.ones((3, 3)), [0, 1, 0], "do not fit rows"),
         (np.ones((1, 2)), [0], "at least two rows"),
-        (np.ones((3, 2)), [0, 1], r"labels of shape \(2,\) for 3 rows"),
+        (np.ones((3, 2)), [0, 1], r"the labels have shape \(2,\)"),
         (np.ones((3, 2)), [0, 1, 2], "numbers from 0 to 1"),
         (np.ones((3, 2)), [0, 1, 0.5], "numbers from 0 to 1"),
         ([[1, 2], [np.nan, 1]], [0, 1], "rows: element 2, 1 is NaN"),
@@ -251,5 +251,5 @@ def test_rows_that_do_not_fit(rows, targets, message):
 
 
 def test_several_targets_are_refused():
-    with pytest.raises(ParameterError, match="one row of weights for one target, not 2"):
+    with pytest.raises(ParameterError, match="one row of weights for its one target, not 2"):
         gradient_inversion(np.ones((2, 3)), np.ones(2), np.eye(3), [1.0, 2, 3], loss="squared")

@@ -180,7 +180,7 @@ def test_psnr_and_ssim():
     assert psnr(np.full((1, 4), 0.6), np.full((1, 4), 0.5)) == pytest.approx([20])
     assert abs(ssim(rng.uniform(size=(1, 4000)), rng.uniform(size=(1, 4000)))[0]) < 0.1
     assert ssim(1 - image, image)[0] < -0.5
-    with pytest.raises(ParameterError, match="not images of one shape"):
+    with pytest.raises(ParameterError, match="give one shape"):
         psnr(image, image[:, :9])
 
 
@@ -204,16 +204,16 @@ def changed(**how):
     [
         (changed(rows=IMAGES[:2] * 16), "values must be from 0 to 1"),
         (changed(others=IMAGES[2:4] - 1), "others: values must be from 0 to 1"),
-        (changed(others=IMAGES[2:5]), "are as many as rows"),
-        (changed(targets=AIMS[:3]), "do not go with 64 features"),
-        (changed(rows=IMAGES[:2, :9]), "do not go with 64 features"),
+        (changed(others=IMAGES[2:5]), "shape of the rows"),
+        (changed(targets=AIMS[:3]), "do not fit a model of 64 features"),
+        (changed(rows=IMAGES[:2, :9]), "do not fit a model of 64 features"),
         (changed(gradient=np.ones(7)), "2410 parameters and 10 classes; the gradient has 7"),
         (changed(gradient=np.zeros(2410)), "the gradient is zero"),
         (changed(gradient=np.full(2410, np.nan)), "element 1 is NaN"),
         (changed(guess=np.ones(63)), r"the guess has shape \(63,\)"),
         (changed(guess=np.full(64, 1.5)), "the guess must be within 0.0 and 1.0"),
-        (changed(distance="absolute"), 'distance is "squared" or "cosine"'),
-        (changed(steps=0), "restarts and steps are at least 1"),
+        (changed(distance="absolute"), 'distance must be "squared" or "cosine"'),
+        (changed(steps=0), "restarts and steps at least 1"),
     ],
 )
 def test_what_is_refused(network, how, message):
@@ -227,7 +227,7 @@ def test_bounds_that_leave_no_room(network):
 
 
 def test_parameters_that_are_no_network():
-    with pytest.raises(ParameterError, match="not those of two dense layers"):
+    with pytest.raises(ParameterError, match="not form two dense layers"):
         Network(np.ones((4, 3)), np.ones(4), np.ones((2, 5)), np.ones(2))
     with pytest.raises(ParameterError, match="not 0, 4 and 2"):
         Network.draw(0, 4, 2)

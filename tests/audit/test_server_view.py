@@ -101,5 +101,5 @@ def test_what_is_refused():
         server_view(vectors, bound=0.5, bits=4)
     with pytest.raises(ThresholdError):
         server_view({SITES[0]: np.ones(3)}, bound=1, bits=0)
-    with pytest.raises(ParameterError, match="several residues an element"):
+    with pytest.raises(ParameterError, match="several residues per element"):
         server_view(vectors, bound=2**40, bits=40)

@@ -128,15 +128,15 @@ def refused(done, *parts, status=1):
 
 def test_terms_that_cannot_be(audit):
     for options, message in [
-        (("--epsilon", "1"), "epsilon 1 without a delta is no promise"),
-        (("--epsilon", "1", "--delta", "0"), "epsilon 1 of what? Say the unit"),
+        (("--epsilon", "1"), "epsilon 1 without a delta promises nothing"),
+        (("--epsilon", "1", "--delta", "0"), "epsilon 1 needs its unit"),
         (("--epsilon", "0", *CLAIM), "epsilon must be above 0"),
         (("--epsilon", "x", *CLAIM), "epsilon is a finite number"),
         (("--epsilon", "1", "--delta", "2", "--unit", "record"), "delta is a probability"),
-        (("--epsilon", "1", "--delta", "0", "--unit", "patient"), "say whose row each is"),
-        (("--epsilon", "1", *CLAIM, "--identifier", "who"), "leave identifiers out"),
+        (("--epsilon", "1", "--delta", "0", "--unit", "patient"), "whose row each is"),
+        (("--epsilon", "1", *CLAIM, "--identifier", "who"), "leave out identifiers"),
         (("--epsilon", "1", *CLAIM, "--records", "2"), "is a patient"),
-        (("--chosen", "coins"), "90 members and 1,200 others are not what fair coins give"),
+        (("--chosen", "coins"), "fair coins would not give 90 members and 1,200 others"),
         (("--false-alarms", "0.0001"), "0.01 % needs at least 10,000 rows"),
         (("--false-alarms", "7"), "between 0 and 1"),
         (("--confidence", "95"), "confidence is between 0 and 1"),
@@ -192,7 +192,7 @@ def test_files_that_cannot_be(audit, files, write, run):
         assert f"{others.f0[4]:.6f}" not in audit(*options, holdout=name).stderr
     assert audit("--alike", "keep", holdout="both.csv").exit_code == 0
     refused(audit(label=("--label", "nothing")), "there is no column 'nothing'")
-    refused(audit(label=()), "2 columns are no features of the model")
+    refused(audit(label=()), "2 columns are not features of the model")
     write("m.json", "{}")
     refused(audit(), "not a logistic model")
     refused(

@@ -86,8 +86,11 @@ def test_what_it_refuses(run, write):
         (("a.csv", "--quasi", "b"), "error: a.csv: there is no column 'b'; it has: a, c, d"),
         (("a.csv", "--quasi", "a,a"), "error: quasi: column 'a' is named twice"),
         (("a.csv", "--quasi", "a", "--sensitive", "a"), "both sensitive and a quasi-identifier"),
-        (("a.csv", "--quasi", "a", "--identifier", "d"), "column 'd': row 2 does not say whose"),
-        (("a.csv", "--quasi", "a", "--population", "1"), "a population of 1 and a sample of 2"),
+        (("a.csv", "--quasi", "a", "--identifier", "d"), "column 'd': row 2 has no identifier"),
+        (
+            ("a.csv", "--quasi", "a", "--population", "1"),
+            "a population of 1 cannot be smaller than its sample of 2",
+        ),
         (("empty.csv", "--quasi", "a"), "error: empty.csv: has no rows"),
     ]:
         with named(arguments, words):

@@ -45,7 +45,7 @@ class Claim:
         delta_of(self.delta, needed=False)
         if self.unit is None:
             raise ParameterError(
-                f"epsilon {self.epsilon} protects no unit; give the one that the training states: "
+                f"epsilon {self.epsilon} needs its unit; give the one that the training states: "
                 "record or patient (--unit)"
             )
         self.neighbours  # noqa: B018 - it checks relation, unit and records

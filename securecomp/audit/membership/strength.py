@@ -85,5 +85,5 @@ class Strength(Exhibit):
                 about.setdefault(audit.promise(), []).append(name)
         for promise, names in about.items():
             which = "" if len(about) == 1 else f" of {', '.join(names)}"
-            found.append(f"The bounds on epsilon{which} are {promise}.")
+            found.append(f"The bounds on epsilon{which} hold {promise}.")
         return found
