@@ -81,7 +81,7 @@ def leaves(r, products, c, first, less, same):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_RU2, _RU2, _RU2, _RU2, _U2))
 def hide_pairs(less, same, x, y, out):  # type: ignore[no-untyped-def]
-    """What is opened to combine neighbours: same[p + 1], then less[p], then same[p], masked."""
+    """Opened values that combine neighbours: same[p + 1], then less[p], then same[p], masked."""
     pairs = x.shape[0]
     for p in range(pairs):
         for w in range(x.shape[1]):

@@ -23,7 +23,7 @@ _INT64 = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Limbs:
-    """How integers of one size travel through a sum that takes totals up to a limit.
+    """Layout of integers of one size in a sum whose totals have a limit.
 
     The proof of headroom: terms x (largest limb) <= limit, whatever the inputs.
 

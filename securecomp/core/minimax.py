@@ -132,7 +132,7 @@ def _exchange(domain: float, degree: int) -> Reals:
 
 
 def _alternating(error: Reals, count: int) -> npt.NDArray[np.int64] | None:
-    """Where the error is extreme, one place for each run of one sign; None if runs are missing."""
+    """Places of the extreme errors, one for each run of one sign; None if runs are missing."""
     change = np.flatnonzero(np.diff(np.signbit(error))) + 1
     runs = np.split(np.arange(len(error)), change)
     places = np.array([run[np.argmax(np.abs(error[run]))] for run in runs])

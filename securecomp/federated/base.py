@@ -1,4 +1,4 @@
-"""What models that are trained over sites share: scikit-learn's manners, and `fit`.
+"""Base of all models that are trained over sites: scikit-learn's interface, and `fit`.
 
 `fit` takes a `Study` and a formula, or a mapping from site to (X, y): the sites' roles run in this
 process, over the bytes that would cross a network. What is fitted predicts here, on rows that stay
@@ -56,7 +56,7 @@ _TERMS = tuple(field.name for field in fields(TrainingArguments))
 
 @dataclass(eq=False, repr=False)
 class Federated(BaseEstimator, TrainingArguments):  # type: ignore[misc]  # scikit-learn is untyped
-    """What both models share; see `FederatedLogisticRegression` for the arguments."""
+    """Common part of both models; see `FederatedLogisticRegression` for the arguments."""
 
     _classify = False
 

@@ -1,4 +1,4 @@
-"""Where a training stands, in a file: what to go on from, and what must not be done again.
+"""State of a training in a file: the point to go on from, and marks of what must not be done again.
 
 The file is written whole or not at all. It is bound to what was agreed on by a digest, and has a
 checksum against damage, not against people: who can write it can write another. It holds the
@@ -47,7 +47,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 class Reserved(msgspec.Struct, frozen=True):
-    """What a ledger set aside for the training.
+    """Privacy budget that a ledger set aside for the training.
 
     Attributes:
         number: The ledger's entry.
@@ -61,14 +61,14 @@ class Reserved(msgspec.Struct, frozen=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """Where a training stands.
+    """State of a training after a round.
 
     Attributes:
         digest: Of what was agreed on.
         run: 16 bytes that are this training's alone.
         seed: 32 bytes, public, that participants, batches and rotations are drawn from.
         weights: Little-endian float64.
-        shift: What columns are shifted by, likewise.
+        shift: Numbers that are subtracted from the columns.
         spread: What they are divided by.
         rounds: The rounds that are done.
         attempt: How often the next round was stopped before anything was opened.
@@ -190,5 +190,5 @@ class CheckpointFile:
 
     @property
     def folder(self) -> Path | None:
-        """Where marks are kept beside the file."""
+        """Folder of the marks, beside the file."""
         return None if self.path is None else Path(f"{os.fspath(self.path)}.rounds")

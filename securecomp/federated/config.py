@@ -1,4 +1,4 @@
-"""What the sites agree on before a training: all of it public, and the same for everybody."""
+"""Settings that all sites agree on before a training. They are public."""
 
 import hashlib
 import math

@@ -48,7 +48,7 @@ class DPTerms:
 
 @dataclass(frozen=True, slots=True)
 class DPSGDPlan:
-    """What training will do, and what it promises.
+    """Plan of a private training, with the privacy that it promises.
 
     Attributes:
         rate: The sampling rate.

@@ -40,7 +40,7 @@ _READING: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
 
 @dataclass(eq=False, repr=False)
 class _PrivateLinear(BaseEstimator, DPTerms):  # type: ignore[misc]
-    """What both have in common; `DPLogisticRegression` says what the arguments mean."""
+    """Common part of both models; see `DPLogisticRegression` for the arguments."""
 
     clip: float = 1.0
     _: KW_ONLY

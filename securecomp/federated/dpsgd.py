@@ -27,7 +27,7 @@ _LEAST = 1e-50
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How training goes; all of it is public.
+    """Public settings of a training.
 
     Attributes:
         rate: The probability with which a unit is in a step's batch.

@@ -1,4 +1,4 @@
-"""What one site computes in a round, from its own rows and the weights that all know.
+"""Work of one site in a round, on its own rows and the weights that all know.
 
 A site's *change* is what it proposes to add to the weights. Sources: McMahan et al., AISTATS 2017,
 algorithm 1 (averaging; one step on all rows is federated SGD); for gradients that are clipped row

@@ -126,7 +126,7 @@ class PrivateTraining:
 
     @property
     def steps(self) -> int:
-        """How many steps were made."""
+        """Number of steps that were made."""
         return sum(count for _, _, count in self._accountant.history)
 
     def spent(self, delta: float) -> TotalCost:

@@ -1,4 +1,4 @@
-"""What a training spends: with noise all rounds before the first, and no round twice.
+"""Spending of a private training: all rounds are paid before the first, and no round twice.
 
 With noise the whole training is one reservation in the ledger, settled at its end; a training that
 is never gone on with has spent all of it.
@@ -45,7 +45,7 @@ class Payment:
         """Find the ledger, and the place of the marks.
 
         Raises:
-            ParameterError: The ledger is none, or the place cannot be written.
+            ParameterError: The ledger is not one, or the place cannot be written.
         """
         if privacy is None and not terms.dropouts:
             return cls(None, None, None, terms.rounds)

@@ -1,4 +1,4 @@
-"""What each step of private training draws: its batch, and its noise.
+"""Random draws of each step of private training: its batch and its noise.
 
 A batch is a Poisson sample: every unit is in it by itself, with the same probability, so that it
 may be empty, and its size is not fixed. Shuffled batches are something else: there one unit's place

@@ -1,4 +1,4 @@
-"""What private training promises: from rate, noise and steps to epsilon, and back.
+"""Privacy of a training: from rate, noise and steps to epsilon, and back.
 
 The theorems on Poisson samples are on continuous Gaussian noise N. Our sums S are vectors of
 integers, so that rint(S + N) = S + rint(N): adding rounded continuous noise only processes what
@@ -83,7 +83,7 @@ def spent(noise: float, rate: float, steps: int, numbers: int, delta: Amount) ->
         delta: At which delta.
 
     Raises:
-        ParameterError: Delta or noise is none, or so small that nothing is promised.
+        ParameterError: Delta or noise is impossible, or so small that nothing is promised.
         BackendUnavailableError: dp-accounting is not installed.
     """
     found = _accounted(check_noise(noise), rate, steps, numbers, delta_of(delta, needed=True))

@@ -40,7 +40,7 @@ _RESOLUTION = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """How a round's vectors become integers with noise.
+    """Encoder of a round's vectors as integers with noise.
 
     Attributes:
         privacy: What was promised.

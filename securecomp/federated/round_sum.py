@@ -83,7 +83,7 @@ class RoundSum:
     count: int = 0
 
     def check(self, gone: Gone) -> None:
-        """Refuse sites and steps that are none.
+        """Refuse unknown sites and steps.
 
         Raises:
             ParameterError: It names it.

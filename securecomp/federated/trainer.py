@@ -52,7 +52,7 @@ _ROWS = "rows"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is trained.
+    """Description of the model that is trained.
 
     Attributes:
         loss: Of a row.

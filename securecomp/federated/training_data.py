@@ -30,7 +30,7 @@ Ints = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
-    """What one site brings.
+    """Rows of one site.
 
     Attributes:
         features: In the columns' own units, shape (n, d), without an intercept.
@@ -47,7 +47,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingData:
-    """What all sites bring, and what they agreed on.
+    """Rows of all sites, and what the sites agreed on.
 
     Attributes:
         sites: By name.

@@ -31,7 +31,7 @@ _SCALES = frozenset(10**decimals for decimals in range(23))
 
 
 class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is in clear: the columns, the labels, the rows."""
+    """Public part of a file: columns, labels and number of rows."""
 
     columns: tuple[str, ...]
     labels: dict[str, list[str]]

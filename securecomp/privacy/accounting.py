@@ -1,4 +1,4 @@
-"""What several noised answers cost together.
+"""Total privacy cost of several noised answers.
 
 Three accountants: `plain` adds epsilons up; `RDP` adds Renyi divergences (Mironov 2017), which
 works for vectors of discrete Gaussians and is quick; `PLD` convolves privacy loss distributions
@@ -99,7 +99,7 @@ Steps = Sequence[tuple[Mechanism, int]]
 
 @dataclass(frozen=True, slots=True)
 class TotalCost:
-    """What several answers cost together.
+    """Total cost of several answers.
 
     Attributes:
         epsilon: At `delta`, by the tightest accountant.
@@ -200,7 +200,7 @@ def _library(module: str) -> Any:
 
 
 def _check(steps: Steps) -> None:
-    """Refuse noise that is none, rates beyond 0 and 1, and answers that were not given."""
+    """Refuse impossible noise, rates beyond 0 and 1, and a wrong number of answers."""
     if not steps:
         raise ParameterError("nothing was answered, so there is nothing to account for")
     for mechanism, times in steps:

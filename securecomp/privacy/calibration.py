@@ -1,4 +1,4 @@
-"""How much noise an epsilon and a delta ask for.
+"""Calibration: the least noise for an epsilon and a delta.
 
 A *ratio* is the noise's scale over the sensitivity. Scales are rounded up: a guarantee is never
 lost to floating point.
@@ -159,7 +159,7 @@ def positive(value: float, name: str) -> float:
     """Return a finite number above 0.
 
     Raises:
-        ParameterError: It is none.
+        ParameterError: It is not a number that can be used.
     """
     number = float(value)
     if not 0 < number < math.inf:

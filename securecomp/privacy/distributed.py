@@ -35,7 +35,7 @@ _GRID = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NoisePlan:
-    """Who adds which noise to which block of integers, and what it promises.
+    """Plan of distributed noise: each party's part for each block of integers, and the promise.
 
     Attributes:
         kind: The noise.
@@ -107,7 +107,7 @@ class NoisePlan:
 
     @property
     def accountant(self) -> str:
-        """How the promise was worked out."""
+        """Steps by which the promise was derived."""
         if self.kind == "laplace":
             return "pure"
         total = math.sqrt(self.honest * self.parts[0])
@@ -145,7 +145,7 @@ def plan(
         kind: "skellam", "discrete-gaussian" or "laplace".
         changes: What one unit changes, for each block of integers that is opened.
         epsilon: Of all blocks together.
-        delta: Likewise. Laplace noise needs none.
+        delta: Largest delta. Laplace noise needs none.
         parties: How many contribute.
         colluding: How many of them may put together what they know, with the servers.
         dropouts: How many may drop out before the sum.

@@ -1,4 +1,4 @@
-"""What a count of 40 looks like at an epsilon, and what an attacker makes of it.
+"""Explorer of epsilon: noised counts, and the success of an attacker who sees them.
 
 The count is 40 with a person and 39 without. Each answer has Laplace noise of its own; whoever gets
 several takes their mean, and says "with" if it is above 39.5. Everything is exact: the sum of n
@@ -51,14 +51,14 @@ class SliderPosition:
 
     @property
     def accuracy(self) -> float:
-        """How often the attacker is right, who holds both for equally likely before."""
+        """Rate at which an attacker is right whose prior is even."""
         middle = self.total / 2
         ways = enumerate(weights(self.answers))
         return 1 - math.fsum(way * float(gammaincc(k + 1, middle)) for k, way in ways)
 
     @property
     def cap(self) -> float:
-        """How often any attacker can be right at this total epsilon."""
+        """Highest rate at which any attacker can be right at this total epsilon."""
         return best_accuracy(self.total)
 
     @property

@@ -1,4 +1,4 @@
-"""What a private result promises, and what epsilon and delta mean to people.
+"""Guarantee of a private result, with the meaning of epsilon and delta in words.
 
 Sources: Wasserman, Zhou, A Statistical Framework for Differential Privacy (2010), theorem 2.4, and
 Kairouz, Oh, Viswanath, The Composition Theorem for Differential Privacy (2015), theorem 2.1, for
@@ -24,7 +24,7 @@ class PrivacyWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What holds for one private result.
+    """Guarantee that one private result gives.
 
     Attributes:
         epsilon: The promise, at `delta`.

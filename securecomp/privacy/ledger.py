@@ -46,7 +46,7 @@ _FAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What was set aside for one run.
+    """Budget that is set aside for one run.
 
     Attributes:
         number: The entry that reserved it.

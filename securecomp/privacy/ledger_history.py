@@ -57,7 +57,7 @@ class HistoryEntry:
 
 @dataclass(slots=True)
 class LedgerBalance:
-    """What a history adds up to.
+    """Totals of a history.
 
     Attributes:
         dataset: Whose budget it is.
@@ -77,7 +77,7 @@ class LedgerBalance:
 
     @property
     def left(self) -> PrivacyCost:
-        """What can still be spent."""
+        """Budget that can still be spent."""
         return self.budget - self.spent
 
     @property

@@ -35,12 +35,12 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class AnswerEstimate:
-    """How many people have an answer, estimated from noised ones.
+    """Estimated number of people with an answer, from noised answers.
 
     Attributes:
         count: Unbiased, and so perhaps below 0.
         low: Of an interval that holds the true number with the asked confidence, nearly.
-        high: Likewise.
+        high: Upper end of the same interval.
         deviation: The estimate's standard deviation.
     """
 
@@ -52,7 +52,7 @@ class AnswerEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """What the two mechanisms have in common.
+    """Common part of the two mechanisms.
 
     Attributes:
         epsilon: Of one answer.

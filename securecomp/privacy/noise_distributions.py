@@ -1,4 +1,4 @@
-"""What sums of integer noise promise: exactly for one number, by Renyi divergence for many.
+"""Privacy of sums of integer noise: exact for one number, by Renyi divergence for many.
 
 Notation: a unit (a patient, a record, a client) changes the integers that are summed by at most l1
 in sum of absolute values and l2 in Euclidean norm. Noise of several parties is added; of the ones

@@ -1,4 +1,4 @@
-"""What a study promises about its results: the terms under which it answers with noise."""
+"""Terms under which a study answers with noise."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -17,7 +17,7 @@ KINDS: tuple[Kind, ...] = ("skellam", "discrete-gaussian", "laplace")
 
 
 class Budget(Protocol):
-    """What is spent from: a ledger."""
+    """Ledger that the study spends from."""
 
     def spending(
         self, what: str, cost: PrivacyCost, neighbours: Neighbours
@@ -41,7 +41,7 @@ class Privacy:
 
     Attributes:
         epsilon: Of all questions of one run together.
-        delta: Likewise; 0 only for Laplace noise.
+        delta: Of all questions of one run together; 0 only for Laplace noise.
         unit: What is protected: a "record", a "patient" with all records, or in training a "site".
         identifier: For patients: the column that says whose record it is. Every site keeps the
             first `records` rows of each, and leaves out the rest.
@@ -100,12 +100,12 @@ class Privacy:
 
     @property
     def neighbours(self) -> Neighbours:
-        """Which data sets must look alike; a patient's records are those of all sites."""
+        """Neighbouring data sets; a patient's records are those of all sites."""
         return Neighbours(self.relation, self.unit, self.records * self.sites)
 
     @property
     def cost(self) -> PrivacyCost:
-        """What one run costs. Laplace noise keeps delta 0, whatever was allowed."""
+        """Cost of one run. Laplace noise keeps delta 0, whatever was allowed."""
         return PrivacyCost.of(self.epsilon, 0 if self.noise == "laplace" else self.delta)
 
     def limits(self, column: str) -> tuple[Number, Number] | None:
@@ -135,7 +135,7 @@ def from_options(
 
     Args:
         epsilon: As text or a number.
-        delta: Likewise.
+        delta: As text or a number.
         clip: Texts of the form "column=lowest:highest".
         ledger: The file of a budget.
         others: As `Privacy` has them.

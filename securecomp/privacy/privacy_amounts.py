@@ -121,7 +121,7 @@ def written(value: Fraction) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyCost:
-    """What is spent of a budget, or a budget.
+    """A budget, or an amount that is spent of one.
 
     Attributes:
         epsilon: The epsilon, exact.

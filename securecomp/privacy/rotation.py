@@ -40,7 +40,7 @@ _SAFE_SQUARES = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How vectors become integers. All of it is public, and the same for all parties.
+    """Public encoding of vectors as integers, the same for all parties.
 
     Attributes:
         length: Of a vector.

@@ -1,4 +1,4 @@
-"""How much one person can change a result: from what is declared, never from the data.
+"""Sensitivity: how much one person can change a result, by declared bounds and not the data.
 
 Sensitivities are exact fractions, of whatever numbers bounds are given in; only the noise's scale
 becomes a float, rounded up. Two data sets are neighbours if they differ in one *unit*: a record, or
@@ -31,7 +31,7 @@ UNITS: tuple[Unit, ...] = ("record", "patient", "site")
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Which two data sets must look alike.
+    """Relation of neighbouring data sets, which must look alike.
 
     Attributes:
         relation: Whether a unit is there or not, or is replaced by another.
@@ -66,7 +66,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where values lie, declared and public; what is outside is moved to the nearest end.
+    """Declared public interval of values. A value outside is moved to the nearest end.
 
     Attributes:
         lower: The smallest value.
@@ -87,7 +87,7 @@ class Bounds:
 
     @property
     def width(self) -> Fraction:
-        """How far the ends are apart."""
+        """Distance of the ends."""
         return Fraction(self.upper) - Fraction(self.lower)
 
     @property

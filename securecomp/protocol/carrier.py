@@ -1,4 +1,4 @@
-"""Who brings messages from role to role: one process (`local`) or a network.
+"""Carrier of messages from role to role: one process (`local`) or a network.
 
 A protocol drives its roles over a carrier, and knows nothing else of where they run.
 """

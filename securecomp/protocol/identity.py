@@ -1,4 +1,4 @@
-"""Who sent it: long-term keys, sealed messages between two parties, and signatures.
+"""Long-term keys: sealed messages between two parties, and signatures that prove the sender.
 
 A party has one secret of 32 bytes, of which two keys are derived: X25519 for sealed messages and
 Ed25519 for signatures. Its public key is the two public keys one after the other, 64 bytes. Who
@@ -110,7 +110,7 @@ def verify(
 
     Raises:
         AuthenticationError: It is not this party's signature on this statement.
-        KeyMismatchError: The public key is none.
+        KeyMismatchError: The public key is not a point of the curve.
     """
     public_key.check(public, signer)
     try:

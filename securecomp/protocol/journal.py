@@ -15,7 +15,7 @@ from securecomp.protocol.storage import create_private, private_folder
 
 
 class Journal(Protocol):
-    """Where marks are kept."""
+    """Store of marks."""
 
     def spend(self, mark: str) -> None:
         """Record a mark durably.

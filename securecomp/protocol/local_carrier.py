@@ -22,7 +22,7 @@ _WORTH_A_THREAD = 1 << 16  # elements; the kernels release the GIL
 
 @dataclass(slots=True)
 class Transcript:
-    """What crossed the network: counts, no contents.
+    """Messages and bytes that crossed the network: counts, no contents.
 
     Attributes:
         sent: Bytes that each party sent to others.

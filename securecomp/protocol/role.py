@@ -31,7 +31,7 @@ from securecomp.protocol.session import Session
 
 
 class State(Enum):
-    """Where a role is. A role uses the states that its table names."""
+    """State of a role. A role uses the states that its table names."""
 
     READY = "ready"
     ADVERTISED = "keys advertised"

@@ -1,4 +1,4 @@
-"""What the parties agreed on before anything was computed.
+"""Session: the facts that all parties agree on before anything is computed.
 
 A `Session` names everyone who takes part, their keys, the round and what the vector's elements
 mean. Its digest, the *agreement*, is in every message and in every key, so a message of another
@@ -33,7 +33,7 @@ _MOST_DIGITS = 1000
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """What a vector's elements mean.
+    """Meaning of a vector's elements.
 
     Attributes:
         length: Number of elements.
@@ -77,7 +77,7 @@ class _Agreed(dict[str, Any]):
 
 
 class Conversation:
-    """What messages are sealed in: who speaks, by which keys, in which round.
+    """Context in which messages are sealed: the speakers, their keys and the round.
 
     Subclasses have the attributes.
     """
@@ -124,7 +124,7 @@ class Conversation:
 
 
 class Session(Conversation, msgspec.Struct, frozen=True, weakref=True):
-    """Who computes what together; equal for all parties, and public.
+    """A computation's public facts and parties; equal for everybody.
 
     The constructor checks every field. A role calls `checked`, so that a session that was made in
     another way, such as by `msgspec.structs.replace`, is checked too.
@@ -184,7 +184,7 @@ class Session(Conversation, msgspec.Struct, frozen=True, weakref=True):
 
         Raises:
             ParameterError: A party named twice in one role, without a key, or with another's.
-            KeyMismatchError: A key that is none.
+            KeyMismatchError: A key is not a point of the curve.
             ThresholdError: Fewer than two contributors, or too few servers.
             RangeError: The sum could pass `limit`.
         """

@@ -1,4 +1,4 @@
-"""What the ways to add have in common.
+"""Base of the sum protocols, and their registry.
 
 A `SumProtocol` takes one vector of signed integers a contributor and returns exactly their sum.
 Statistics know this interface and no protocol. `protocol` finds one by name.

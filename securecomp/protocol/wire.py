@@ -56,7 +56,7 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a message says about itself.
+    """Header of a message.
 
     Attributes:
         kind: Which message it is.

@@ -1,4 +1,4 @@
-"""Who masks with whom: the complete graph, or a random k-regular one.
+"""Graph of the clients that share masks: complete, or random and k-regular.
 
 The sparse graph is a Harary graph on a random order of the clients: each is a neighbour of the k/2
 before and the k/2 behind it in a ring. `plan` finds the smallest degree and threshold for which

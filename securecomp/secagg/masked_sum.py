@@ -150,7 +150,7 @@ class Masking(SumProtocol):
             gone: A step of `STEPS` to those that answer no more from it on.
 
         Raises:
-            ParameterError: A step that is none, or somebody who does not take part.
+            ParameterError: An unknown step, or somebody who does not take part.
             ThresholdError: Fewer than three contributors, or too few are left for what was agreed;
                 then nothing is opened.
             RangeError: A value is beyond the layout's bound, or the bound too large.

@@ -1,4 +1,4 @@
-"""What the clients and the server agree on, and what a client refuses to agree on."""
+"""Parameters that clients and server agree on; a client refuses weak ones."""
 
 import math
 from dataclasses import dataclass, fields

@@ -1,4 +1,4 @@
-"""What comes out of a secure aggregation, and the party that receives it."""
+"""Result of a secure aggregation, and the party that receives it."""
 
 from dataclasses import dataclass
 from typing import ClassVar

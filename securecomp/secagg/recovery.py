@@ -58,7 +58,7 @@ def _choices(holders: int, threshold: int) -> Iterator[list[int]]:
 
 
 def _join(holders: Sequence[int], rows: Residues) -> Iterator[bytes | None]:
-    """Yield the secrets of shares, shape (holders, secrets, limbs); None for what is none."""
+    """Yield the secrets of shares, shape (holders, secrets, limbs); None for an invalid one."""
     flat = rows.reshape(len(holders), -1)
     for residues in shamir.reconstruct([h + 1 for h in holders], flat).reshape(-1, SHARE_LIMBS):
         try:

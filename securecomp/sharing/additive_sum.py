@@ -27,7 +27,7 @@ class Sharing(SumProtocol):
 
         Args:
             servers: Number of computing servers, at least 2, or "all" to make every contributor a
-                server, so that nobody has to be trusted.
+                server, and no party has to be trusted.
 
         Raises:
             ParameterError: Fewer than 2 servers, or not a number.

@@ -65,7 +65,7 @@ class Plot:
 
 
 class Exhibit:
-    """What is shown: tables and figures for people, plain objects for machines."""
+    """Base of all results: tables and figures for people, plain objects for machines."""
 
     @property
     def title(self) -> str:

@@ -15,7 +15,7 @@ from securecomp.statistics.site_table import Table
 
 
 class Noise(Protocol):
-    """What every site adds to its integers before they leave it."""
+    """Noise that every site adds to its integers before they leave it."""
 
     def reach(self, measure: Measure) -> int:
         """Return by how much noise can enlarge an integer of one site."""
@@ -25,7 +25,7 @@ class Noise(Protocol):
 
 
 class Inquiry:
-    """What an analysis works with. It reads `tables` only to compute a site's own part of a sum.
+    """Tools of an analysis. It reads `tables` only to compute a site's own part of a sum.
 
     Attributes:
         tables: The sites' rows, one table a site.
@@ -121,7 +121,7 @@ class Asks(Protocol):
 
     @property
     def protocol(self) -> sums.SumProtocol:
-        """Who adds, and how."""
+        """The sum protocol that adds, and its settings."""
 
     def inquiry(self) -> Inquiry:
         """Begin a question."""

@@ -1,4 +1,4 @@
-"""What a site measures on its own rows: blocks of integers that add up over the sites.
+"""Measures that a site takes of its own rows: blocks of integers that add up over the sites.
 
 A measure knows the agreed schema, labels its cells, bounds them, and computes one site's part.
 Equal measures are summed once, however many statistics use them.

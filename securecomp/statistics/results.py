@@ -108,7 +108,7 @@ class Result(Exhibit):
 
     @property
     def learned(self) -> Mapping[str, str]:
-        """What each kind of party learned."""
+        """Knowledge that each kind of party gained."""
         return self.run.learned
 
     @property

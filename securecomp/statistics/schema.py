@@ -1,4 +1,4 @@
-"""What the sites agree on before anything is summed: bounds, grids and levels.
+"""Schema that the sites agree on before anything is summed: bounds, grids and levels.
 
 All of it is public. What is not declared is taken from the study's data, which shows the largest
 absolute value of a column, its number of decimals, or which categories occur at some site; every
@@ -28,7 +28,7 @@ Needs = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What is declared about a column; every part is optional and public.
+    """Declared facts about a column; every part is optional and public.
 
     Attributes:
         bound: Largest absolute value that can occur.

@@ -118,7 +118,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 def as_number(value: Code) -> Decimal | None:
-    """Return a number that is written as a text, or is one; None if it is none."""
+    """Return the number that a text spells, or the number itself; None for anything else."""
     try:
         number = Decimal(str(value).strip())
     except InvalidOperation:

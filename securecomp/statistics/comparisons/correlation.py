@@ -1,4 +1,4 @@
-"""How columns go together: covariance, correlation, and the scale that standardises them.
+"""Covariance and correlation of columns, and the scale that standardises them.
 
 Source: Pearson's correlation; its t test and Fisher's interval: Fisher, Metron 1 (1921) 3-32.
 """

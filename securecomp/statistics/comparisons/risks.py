@@ -119,7 +119,7 @@ class Estimated(Protocol):
 
     @property
     def effect(self) -> str:
-        """What was estimated: a ratio, or the risk difference."""
+        """Name of the estimate: a ratio, or the risk difference."""
 
     @property
     def estimate(self) -> float:
@@ -369,7 +369,7 @@ def marked_level(ask: Inquiry, column: str, level: Level | None, role: str, what
     Without a name it is 1 of 0 and 1, and True of False and True.
 
     Raises:
-        ParameterError: Not two levels; or which one is meant must be named, or is none of them.
+        ParameterError: Not two levels, no level named where one must be, or an unknown level.
     """
     levels = ask.schema.levels(column)
     if len(levels) != 2:

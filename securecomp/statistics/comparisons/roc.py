@@ -1,4 +1,4 @@
-"""How well a score tells cases from controls: the ROC curve, from counts in agreed bins.
+"""ROC curve: how well a score tells cases from controls, from counts in agreed bins.
 
 Within a bin nobody knows which score is larger: the true area lies between two bounds, which are
 stated, and is exact if scores that share a bin are equal.

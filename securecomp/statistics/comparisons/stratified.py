@@ -84,7 +84,7 @@ class Homogeneity:
 
 @dataclass(frozen=True, slots=True)
 class MantelHaenszel(Analysis):
-    """A pooled effect within strata, and the test that there is none.
+    """A pooled effect within strata, with the test of no effect.
 
     Attributes:
         effect: "odds ratio" or "relative risk".

@@ -1,4 +1,4 @@
-"""What can be worked out about counts that are not shown, from those that are.
+"""Attacker who works out hidden counts from the counts that are shown.
 
 The attacker knows every published count exactly, what the marks of the others say, and that counts
 are whole numbers and not negative. The unknowns are the counts of the finest cells that the

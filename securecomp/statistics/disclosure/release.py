@@ -1,4 +1,4 @@
-"""What leaves a run: its results without small cells, and what a reader is told of that."""
+"""Release of a run's results without small cells, with remarks on what is hidden."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -77,7 +77,7 @@ class Rule:
 
     @property
     def mark(self) -> str:
-        """What is shown for a count below the minimum."""
+        """Mark that is shown for a count below the minimum."""
         return f"<{self.minimum_count}"
 
     def small(self, count: int) -> bool:
@@ -108,7 +108,7 @@ class Counted:
 
 @dataclass(slots=True)
 class Pattern:
-    """What is suppressed.
+    """Suppressed cells.
 
     Attributes:
         marks: Cell to what is shown for it: "<11", "*"; what is shown as it is has none.

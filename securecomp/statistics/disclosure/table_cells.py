@@ -207,7 +207,7 @@ class Cells:
 
     @property
     def differences(self) -> int:
-        """How many cells the questions tell apart, if there are several questions."""
+        """Number of cells that the questions tell apart, if there are several questions."""
         tables = self._combined() if len(self.tables) > 1 else ()
         return sum(math.prod(self.classes[c] for c in columns) for columns in tables)
 

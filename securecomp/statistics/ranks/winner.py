@@ -1,4 +1,4 @@
-"""Which site has the most: only its name is opened."""
+"""The site with the largest value. Only its name is opened."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args

@@ -181,7 +181,7 @@ class ProductTotals:
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """What is summed: the products of 1, the columns and the response, each with each.
+    """Summed products of 1, the columns and the response, each with each.
 
     Attributes:
         names: Of the columns.

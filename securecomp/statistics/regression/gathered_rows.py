@@ -1,4 +1,4 @@
-"""What the sites bring to a regression: their rows as columns, and the first secure sum.
+"""Rows of the sites as a regression's columns, and the first secure sum.
 
 Every site's rows are read, and refused if they must be, before anything is sent.
 """

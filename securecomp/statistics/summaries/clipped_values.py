@@ -1,4 +1,4 @@
-"""What a site does to its rows before it counts or sums them with noise: leave out and clip.
+"""Preparation of a site's rows for noised counts and sums: leave out and clip.
 
 Each patient has no more than an agreed number of rows at a site, and each value is within agreed
 bounds, so that it is known how much one patient can change. Nothing says how many rows or values

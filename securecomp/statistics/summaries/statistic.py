@@ -87,7 +87,7 @@ class Statistic:
 
     @property
     def what(self) -> str:
-        """What is asked about, in words."""
+        """Subject of the question, in words."""
         return self.column or "rows"
 
     @property

@@ -1,4 +1,4 @@
-"""What a Cox regression returns: coefficients, tests, baseline hazards and predicted survival."""
+"""Result of a Cox regression: coefficients, tests, baseline hazards and predicted survival."""
 
 import bisect
 import math
