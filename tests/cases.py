@@ -21,7 +21,7 @@ def named(*facts: Any, **given: Any) -> Iterator[None]:
 
 
 def each_case(
-    names: str, cases: Iterable[Any]
+    names: str, cases: Iterable[Any], make: Callable[..., Any] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Call a test once for each case; a failure says in a note which case it was.
 
@@ -30,6 +30,7 @@ def each_case(
     Args:
         names: Of the arguments, with commas between them.
         cases: A value each; with several names, as many values.
+        make: Makes the one argument of a case, while the test runs.
     """
     keys = [name.strip() for name in names.split(",")]
 
@@ -41,6 +42,8 @@ def each_case(
                 cells = case.values if marked else (case,) if len(keys) == 1 else case
                 given = dict(zip(keys, cells, strict=True))
                 with named(**given):
+                    if make is not None:
+                        given = {keys[0]: make(case)}
                     test(*args, **{**fixtures, **given})
 
         # What is left are fixtures.

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from each_case import each
+from cases import each_case
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -113,7 +113,7 @@ def test_a_label_that_the_model_thinks_impossible_is_not():
     assert leak.members.value > 0.9
 
 
-@each("known", ["label", "answer"])
+@each_case("known", ["label", "answer"])
 def test_fewer_digits_give_less_away_and_labels_least(linear, known):
     forms = {
         "probabilities": RestrictedModel(linear),
@@ -140,7 +140,7 @@ def test_a_published_answer_gives_the_attribute_away_of_anybody(linear):
     assert "of everybody whose answer is seen" in " ".join(str(leak).split())
 
 
-@each("library", [pd, pl])
+@each_case("library", [pd, pl])
 def test_frames_and_names(forest, library):
     names = ["age", "b", "c", "d", "e", "carrier"]
     members, others = (
@@ -186,7 +186,7 @@ def test_two_populations_are_remarked():
     assert "not of one population" in " ".join(str(leak).split())
 
 
-@each("rate", [0.5, 0.8])
+@each_case("rate", [0.5, 0.8])
 def test_what_is_as_good_as_the_imputation_is_seldom_called_better(rate):
     """Two methods of one rate, on the same rows: an error in 40 cases at most."""
     rng = np.random.default_rng(0)
@@ -257,7 +257,7 @@ def with_column(rows, values):
     return rows
 
 
-@each(
+@each_case(
     "how, message",
     [
         (changed(holdout=None), "no holdout"),
@@ -294,7 +294,7 @@ def test_what_is_refused(linear, how, message):
         attribute_inference(linear, **how)
 
 
-@each(
+@each_case(
     "model, message",
     [
         (Perceptron().fit(*MEMBERS), "Perceptron gives no probabilities"),
@@ -320,7 +320,7 @@ def test_without_scikit_learn(linear, monkeypatch):
 # Rates.
 
 
-@each(
+@each_case(
     "hits, trials, low, high",
     [(0, 10, 0, 0.3085), (10, 10, 0.6915, 1), (4, 10, 0.1216, 0.7376), (1, 100, 0.0003, 0.0545)],
 )
@@ -343,7 +343,7 @@ def test_the_interval_of_a_difference_covers():
     assert covered >= 285
 
 
-@each("hits, trials", [(1, 0), (-1, 5), (6, 5)])
+@each_case("hits, trials", [(1, 0), (-1, 5), (6, 5)])
 def test_what_is_no_rate(hits, trials):
     with pytest.raises(ParameterError, match="is not a rate"):
         Rate(hits, trials)
@@ -385,7 +385,7 @@ def test_forms_of_answers():
     ]
 
 
-@each(
+@each_case(
     "form, numbers, message",
     [
         ("softened", {}, "form must be one of probabilities, rounded, top, labels"),
@@ -402,7 +402,7 @@ def test_forms_that_are_none(linear, form, numbers, message):
         RestrictedModel(linear, form, **numbers)
 
 
-@each(
+@each_case(
     "answer, message",
     [
         (np.full((400, 2), np.nan), "are not probabilities"),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from each_case import each
+from cases import each_case
 from replaying import Replay
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -52,8 +52,8 @@ def attacks(estimator, pool, seed=0):
 TREE = DecisionTreeClassifier(random_state=0)
 
 
-@each("estimator", [TREE, KNeighborsClassifier(1)])
-@each("which", range(4))
+@each_case("estimator", [TREE, KNeighborsClassifier(1)])
+@each_case("which", range(4))
 def test_what_was_learned_by_heart_is_recognised(estimator, which):
     members, holdout, pool = noisy(0)
     model = estimator.fit(*members)
@@ -71,7 +71,7 @@ def test_an_overfitted_logistic_model_is_recognised():
     assert area.low > 0.6
 
 
-@each("which", range(4))
+@each_case("which", range(4))
 def test_on_a_model_of_other_rows_nothing_is_found(which):
     estimator = DecisionTreeClassifier(random_state=0, max_depth=6)
     outside = 0
@@ -84,7 +84,7 @@ def test_on_a_model_of_other_rows_nothing_is_found(which):
     assert outside <= 2
 
 
-@each("depth", [8, None])
+@each_case("depth", [8, None])
 def test_the_likelihood_ratio_beats_the_loss_on_average(depth):
     gains = []
     for seed in range(6):
@@ -155,7 +155,7 @@ def test_progress_is_told():
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-@each("frame", [pd.DataFrame, pl.DataFrame])
+@each_case("frame", [pd.DataFrame, pl.DataFrame])
 def test_data_frames(frame):
     data = load_breast_cancer(as_frame=True)
     x, y = data.data.iloc[:300], data.target.iloc[:300].map({0: "malignant", 1: "benign"})
@@ -231,7 +231,7 @@ def test_models_without_probabilities():
         LossThreshold().scores(DecisionTreeClassifier(random_state=0), holdout)
 
 
-@each(
+@each_case(
     "says, message",
     [
         (lambda n: np.full((n, 3), 1 / 3), r"shape \(150, 3\) for 150 rows and 2 classes"),
@@ -297,7 +297,7 @@ def test_rows_that_a_model_does_not_take():
             LossThreshold().scores(model, rows)
 
 
-@each("shadows", [0, 2, 5, 4.0, True])
+@each_case("shadows", [0, 2, 5, 4.0, True])
 def test_numbers_of_shadows_that_cannot_be(shadows):
     members, holdout, pool = noisy(8)
     model = DecisionTreeClassifier(random_state=0).fit(*members)

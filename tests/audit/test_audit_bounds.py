@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from each_case import each
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -33,7 +33,7 @@ def test_the_papers_pvalue():
     assert guessing_pvalue(100, 100, 75, math.log(3), 0) == pytest.approx(0.553, abs=5e-4)
 
 
-@each("units, delta, printed", [(100, 0, 0.702), (100, 1e-4, 0.699), (1000, 1e-4, 0.673)])
+@each_case("units, delta, printed", [(100, 0, 0.702), (100, 1e-4, 0.699), (1000, 1e-4, 0.673)])
 def test_the_papers_bounds(units, delta, printed):
     assert one_run(units, 100, 75, delta) == pytest.approx(printed, abs=6e-4)
 
@@ -58,13 +58,13 @@ JAX_ONE_RUN = [
 ]
 
 
-@each("row", JAX_TRIALS)
+@each_case("row", JAX_TRIALS)
 def test_one_rule_gives_what_jax_privacy_gives(row):
     *counts, delta, theirs = row
     assert from_counts(*counts, delta, 0.05) == pytest.approx(theirs, abs=1e-9)
 
 
-@each("row", JAX_ONE_RUN)
+@each_case("row", JAX_ONE_RUN)
 def test_one_run_gives_what_jax_privacy_gives(row):
     found, members, alarms, others, delta, theirs = row
     ours = one_run(members + others, found + alarms, found, delta)
@@ -76,7 +76,7 @@ def jax_auditing():
     return pytest.importorskip("jax_privacy.auditing", reason="jax-privacy is not installed")
 
 
-@each("seed", range(5))
+@each_case("seed", range(5))
 def test_any_explicit_threshold_gives_what_jax_privacy_gives(jax_auditing, seed):
     rng = np.random.default_rng(seed)
     inside, outside = rng.normal(1, 1, 300), rng.normal(0, 1, 200)
@@ -105,9 +105,9 @@ def test_our_choice_of_thresholds_differs_from_jax_privacys(jax_auditing):
 # Error rates, by adding up all that can happen.
 
 
-@each("epsilon", [0.1, 0.5, 1.0, 3.0])
-@each("guesses", [1, 10, 37, 200])
-@each("failure", [0.05, 0.2])
+@each_case("epsilon", [0.1, 0.5, 1.0, 3.0])
+@each_case("guesses", [1, 10, 37, 200])
+@each_case("failure", [0.05, 0.2])
 def test_randomised_response_is_refuted_no_more_often_than_stated(epsilon, guesses, failure):
     chance = 1 / (1 + math.exp(-epsilon))
     wrong = sum(
@@ -118,8 +118,8 @@ def test_randomised_response_is_refuted_no_more_often_than_stated(epsilon, guess
     assert wrong <= failure
 
 
-@each("delta", [1e-3, 0.01])
-@each("together", [True, False])
+@each_case("delta", [1e-3, 0.01])
+@each_case("together", [True, False])
 def test_what_delta_allows_is_no_refutation(delta, together):
     """With probability delta a mechanism tells everything at once, or each coin by itself."""
     epsilon, guesses, failure = 0.5, 60, 0.05
@@ -136,8 +136,8 @@ def test_what_delta_allows_is_no_refutation(delta, together):
     assert wrong <= failure
 
 
-@each("delta", [0.0, 0.05])
-@each("rate", [0.03, 0.2, 0.35])
+@each_case("delta", [0.0, 0.05])
+@each_case("rate", [0.03, 0.2, 0.35])
 def test_trials_at_a_fixed_threshold_err_no_more_often_than_stated(delta, rate):
     epsilon, runs, failure = 1.0, 40, 0.1
     found = min(1.0, math.exp(epsilon) * rate + delta)
@@ -171,8 +171,8 @@ def by_split(rng, units, noise):
     return held.bound(0, 0.8, "add/remove")[0]
 
 
-@each("way", [by_coins, by_split])
-@each("epsilon", [0.3, 1.5])
+@each_case("way", [by_coins, by_split])
+@each_case("epsilon", [0.3, 1.5])
 def test_one_run_errs_no_more_often_than_stated(way, epsilon):
     rng = np.random.default_rng(1)
     chance = 1 / (1 + math.exp(-epsilon))
@@ -187,7 +187,7 @@ def test_one_run_errs_no_more_often_than_stated(way, epsilon):
         assert not refuted(epsilon, lambda noise=noise: way(rng, 120, noise), 150, 0.2)
 
 
-@each("choice", ["all", "half"])
+@each_case("choice", ["all", "half"])
 def test_trials_err_no_more_often_than_stated(choice):
     """Of Laplace noise every threshold in its tail is as close to the truth as can be."""
     rng = np.random.default_rng(2)
@@ -272,7 +272,7 @@ def test_no_information_shows_nothing():
     assert Trials(np.zeros(400), np.zeros(400)).bound().epsilon < 0.2
 
 
-@each("odd", [0, 1])
+@each_case("odd", [0, 1])
 def test_a_model_that_says_the_same_of_everybody_is_never_refuted(odd):
     """Its scores decide no lot: or some sizes would be refuted in every audit."""
     for members in range(12, 260, 4):
@@ -305,7 +305,7 @@ def test_a_score_that_most_share_is_guessed_all_the_same():
     assert lowest[200] == pytest.approx(200 * 180 / 280, abs=20)  # three standard deviations
 
 
-@each("sizes", [(600, 60), (60, 600)])
+@each_case("sizes", [(600, 60), (60, 600)])
 def test_pairs_are_drawn_from_all_of_the_larger_side(sizes):
     rng = np.random.default_rng(9)
     right = 0
@@ -423,8 +423,8 @@ def test_unfair_coins():
 
 
 @pytest.mark.slow
-@each("way", [by_coins, by_split])
-@each("units", [30, 300, 2000])
+@each_case("way", [by_coins, by_split])
+@each_case("units", [30, 300, 2000])
 def test_many_runs_err_no_more_often_than_stated(way, units):
     rng = np.random.default_rng(7)
     for epsilon in (0.2, 1.0, 3.0):
@@ -437,7 +437,7 @@ def test_many_runs_err_no_more_often_than_stated(way, units):
 
 
 @pytest.mark.slow
-@each("choice", ["all", "half"])
+@each_case("choice", ["all", "half"])
 def test_many_gaussian_trials_err_no_more_often_than_stated(choice):
     """The Gaussian mechanism's epsilon at a delta is known (Balle, Wang 2018, theorem 8)."""
     rng, mu, delta = np.random.default_rng(8), 1.0, 0.05

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from each_case import each
+from cases import each_case
 from hypothesis import example, given
 from hypothesis import strategies as st
 from replaying import Replay
@@ -129,7 +129,7 @@ def test_the_order_of_rows_does_not_count(tree, rows, found):
     assert membership_inference(tree, *shuffled).to_json() == found.to_json()
 
 
-@each("epsilon", [0.5, 2.0])
+@each_case("epsilon", [0.5, 2.0])
 def test_a_private_model_is_not_refuted(epsilon):
     """Randomised response on labels, which a model learns by heart.
 
@@ -191,7 +191,7 @@ def test_a_claim_about_another_unit(found):
         found.check("epsilon 1")
 
 
-@each("epsilon", [1e-6, 600, 1e5, "1e300"])
+@each_case("epsilon", [1e-6, 600, 1e5, "1e300"])
 def test_claims_of_any_size(found, epsilon):
     verdict = found.verdict(Claim(epsilon, **RECORD))
     assert 0 <= verdict.pvalue <= 1
@@ -280,7 +280,7 @@ def test_members_and_holdout_that_overlap(tree, rows):
     assert membership_inference(tree, members, (x, y), alike="keep").roc.holdout == 1200
 
 
-@each(
+@each_case(
     "written",
     [
         lambda x, y: (x.astype(np.float32), y),
@@ -296,7 +296,7 @@ def test_rows_that_overlap_in_another_form(tree, rows, written):
     assert membership_inference(tree, (x, y), written(others, marks)).roc.holdout == 1200
 
 
-@each("library", [pd.DataFrame, pl.DataFrame])
+@each_case("library", [pd.DataFrame, pl.DataFrame])
 def test_columns_in_another_order(library):
     rng = np.random.default_rng(2)
     columns = {name: rng.normal(size=400) for name in "abc"}

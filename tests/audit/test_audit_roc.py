@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from each_case import each
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -122,8 +122,8 @@ def test_intervals_cover_the_truth():
     assert covers(2 * stats.norm.cdf(0.5) - 1, advantage, 100)
 
 
-@each("few, many", [(20, 1000), (30, 30), (8, 8)])
-@each("shift", [0, 2, 3])
+@each_case("few, many", [(20, 1000), (30, 30), (8, 8)])
+@each_case("shift", [0, 2, 3])
 def test_the_areas_interval_covers_near_1_and_for_few_rows(few, many, shift):
     """DeLong's alone covers two thirds of the time there, where it should in nineteen of twenty."""
     rng = np.random.default_rng(3)
@@ -148,7 +148,7 @@ def test_a_detections_interval_covers_where_scores_are_equal():
     assert covers(0.3, detected, 200)
 
 
-@each("size, rate", [(150, 0.05), (400, 0.02), (1000, 0.3)])
+@each_case("size, rate", [(150, 0.05), (400, 0.02), (1000, 0.3)])
 def test_a_detections_interval_by_another_way(size, rate):
     """Thresholds whose rate surely is not higher, and not lower, by scipy's beta distribution."""
     rng = np.random.default_rng(3)
@@ -187,7 +187,7 @@ def test_a_holdout_that_is_too_small():
     assert Roc(np.ones(10), np.zeros(1000)).detection(0.001).found == 1
 
 
-@each("scores", [[], [[1.0]], [np.nan, 1.0], ["a"]])
+@each_case("scores", [[], [[1.0]], [np.nan, 1.0], ["a"]])
 def test_scores_that_are_none(scores):
     with pytest.raises(ParameterError, match="members"):
         Roc(scores, [0.0])

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from each_case import each
+from cases import each_case
 from replaying import Replay
 from scipy.stats import norm, skewnorm
 
@@ -116,7 +116,7 @@ def test_exposure_is_that_of_ranks_counted_by_hand(model, leak):
         assert exposure == pytest.approx(math.log2(len(among) / rank), abs=1e-12)
 
 
-@each("step", [0, 0.5])
+@each_case("step", [0, 0.5])
 def test_secrets_that_are_all_remembered_are_all_extracted(step):
     """One secret ahead of another makes that one no safer, nor do both alike."""
 
@@ -257,8 +257,8 @@ def test_a_bad_fit_is_said():
     assert "the curve fits badly" in str(leak)
 
 
-@each("shape", [-5.0, 0.0, 2.0])
-@each("value", [-30.0, -9.0, -4.0, -1.0, 0.0, 2.0, 50.0])
+@each_case("shape", [-5.0, 0.0, 2.0])
+@each_case("value", [-30.0, -9.0, -4.0, -1.0, 0.0, 2.0, 50.0])
 def test_the_tail_against_many_digits(shape, value):
     mpmath = pytest.importorskip("mpmath", reason="dp-accounting brings it")
     with mpmath.workdps(40):
@@ -292,7 +292,7 @@ def test_no_secret_is_in_what_is_printed(leak):
     assert max(map(len, str(leak).splitlines())) <= 100
 
 
-@each(
+@each_case(
     "facts, message",
     [
         ({"format": "no place"}, "one {} for the secret"),
@@ -310,7 +310,7 @@ def test_spaces_that_are_none(facts, message):
         CanarySpace(**({"format": "{}"} | facts))
 
 
-@each(
+@each_case(
     "how, message",
     [
         ({"canaries": []}, "0 canaries and 0 counts"),

@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from each_case import each
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
@@ -54,7 +54,7 @@ def test_a_three_diverse_table():
 
 
 # Li, Li, Venkatasubramanian, "t-closeness", ICDE 2007, tables 3 and 5: salaries.
-@each(
+@each_case(
     "salaries, closeness",
     [([3, 4, 5, 6, 11, 8, 7, 9, 10], 0.375), ([3, 5, 9, 6, 11, 8, 4, 7, 10], 0.167)],
 )
@@ -64,7 +64,7 @@ def test_published_closeness(salaries, closeness):
     assert d.closeness == pytest.approx(closeness, abs=5e-4)
 
 
-@each("kind", [int, Decimal])
+@each_case("kind", [int, Decimal])
 def test_closeness_knows_the_order_of_large_integers_and_of_decimals(kind):
     """Floats take these all for one, and decimals are no machine's numbers."""
     values = [kind(2**60 + n) for n in (3, 1, 2, 0)]

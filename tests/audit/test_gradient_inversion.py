@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from each_case import each
+from cases import each_case
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -30,7 +30,7 @@ def gradient_of(loss, weights, intercept, row, aim):
     return np.outer(residual, row), residual
 
 
-@each("loss, classes", KINDS)
+@each_case("loss, classes", KINDS)
 @given(data=st.data())
 def test_a_record_comes_out_of_its_gradient(loss, classes, data):
     d = data.draw(st.integers(1, 8))
@@ -53,7 +53,7 @@ def test_a_record_comes_out_of_its_gradient(loss, classes, data):
         assert found.label == label % (2 if loss == "sigmoid" else classes)
 
 
-@each("loss, classes", KINDS)
+@each_case("loss, classes", KINDS)
 @given(data=st.data())
 def test_without_an_intercept_it_comes_out_up_to_its_length(loss, classes, data):
     d = data.draw(st.integers(2, 8))
@@ -77,7 +77,7 @@ def test_without_an_intercept_it_comes_out_up_to_its_length(loss, classes, data)
     assert np.abs(told.row - direction).max() < 1e-9
 
 
-@each(
+@each_case(
     "residual, sign, label",
     [
         ([0.2, -0.9, 0.7], 1, 1),
@@ -87,7 +87,7 @@ def test_without_an_intercept_it_comes_out_up_to_its_length(loss, classes, data)
         ([0.4, 0.2, 0.1, -0.7], 1, 3),
     ],
 )
-@each("turned", [1, -1])
+@each_case("turned", [1, -1])
 def test_the_sign_of_a_softmax_without_an_intercept(residual, sign, label, turned):
     row = turned * np.array([3.0, -4.0])
     found = recover_row(np.outer(residual, row))
@@ -115,7 +115,7 @@ def test_residuals_that_cancel_are_no_silence():
         recover_row(residuals.T @ rows, residuals.sum(axis=0))
 
 
-@each("size", [1e-200, 1, 1e200])
+@each_case("size", [1e-200, 1, 1e200])
 def test_gradients_of_any_size(size):
     row, residual = np.array([1.0, 3.0, -2.0]), np.array([0.2, -0.5, 0.3])
     with np.errstate(over="raise"):
@@ -125,7 +125,7 @@ def test_gradients_of_any_size(size):
             recover_row(size * (np.outer(residual, row) + np.eye(3)), size * residual)
 
 
-@each("label", [-1, 2, 0.5, True, "1"])
+@each_case("label", [-1, 2, 0.5, True, "1"])
 def test_labels_that_are_none(label):
     with pytest.raises(ParameterError, match="a class number below 2"):
         recover_row([[1.0, 2.0]], loss="sigmoid", label=label)
@@ -171,7 +171,7 @@ def test_the_first_layer_of_a_network_gives_its_input():
     assert told.row == pytest.approx(hidden, rel=1e-9)
 
 
-@each(
+@each_case(
     "weights, intercept, loss, message",
     [
         (np.ones((2, 3)), np.ones(3), "softmax", "3 intercepts for 2 rows of weights"),
@@ -192,7 +192,7 @@ def test_gradients_that_are_none(weights, intercept, loss, message):
         recover_row(weights, intercept, loss=loss)
 
 
-@each("two", [True, False])
+@each_case("two", [True, False])
 def test_a_fitted_model_gives_every_record_away(two):
     rows, digits = load_digits(return_X_y=True)
     if two:
@@ -234,7 +234,7 @@ def test_rows_that_are_fitted_are_counted_and_not_recovered():
     assert "the model fits 2 rows so well" in str(leak)
 
 
-@each(
+@each_case(
     "rows, targets, message",
     [
         (np.ones((3, 3)), [0, 1, 0], "do not fit rows"),

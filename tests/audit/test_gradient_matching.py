@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from each_case import each
+from cases import each_case
 from replaying import Replay
 from scipy.optimize import approx_fprime
 from sklearn.datasets import load_digits
@@ -35,7 +35,7 @@ def small(seed):
     return network, rng.uniform(size=(3, 5)), np.eye(3)[rng.integers(3, size=3)], rng
 
 
-@each("seed", range(5))
+@each_case("seed", range(5))
 def test_the_gradient_is_the_slope_of_the_loss(seed):
     network, rows, aims, _ = small(seed)
     flat = np.concatenate([part.reshape(-1) for part in network._parts()])
@@ -43,7 +43,7 @@ def test_the_gradient_is_the_slope_of_the_loss(seed):
     assert network.gradient(rows, aims) == pytest.approx(slope, abs=2e-6)
 
 
-@each("seed", range(5))
+@each_case("seed", range(5))
 def test_the_second_derivative_is_the_slope_of_the_gradient(seed):
     network, rows, aims, rng = small(seed)
     direction = rng.normal(size=network.parameters)
@@ -61,7 +61,7 @@ def test_the_second_derivative_is_the_slope_of_the_gradient(seed):
     assert found == pytest.approx(np.array(slope), abs=1e-8)
 
 
-@each("between", [_squared, _cosine])
+@each_case("between", [_squared, _cosine])
 def test_the_slope_of_a_distance(between):
     rng = np.random.default_rng(0)
     gradient, seen = rng.normal(size=(2, 9))
@@ -71,8 +71,8 @@ def test_the_slope_of_a_distance(between):
     assert between(np.zeros(9), seen)[0] == 1
 
 
-@each("distance", ["squared", "cosine"])
-@each("seed", range(5))
+@each_case("distance", ["squared", "cosine"])
+@each_case("seed", range(5))
 def test_one_image_comes_out_of_its_gradient(network, distance, seed):
     place = 97 * seed
     leak = gradient_matching(
@@ -91,7 +91,7 @@ def test_one_image_comes_out_of_its_gradient(network, distance, seed):
     assert leak.others.psnr[0] < 20
 
 
-@each("seed", range(3))
+@each_case("seed", range(3))
 def test_a_few_images_come_out_of_a_secure_sum_and_many_do_not(network, seed):
     """Eight sites with one image each, through the real sum; then with twenty each."""
     # Neighbours in the file are of one hand: mixed, so that the others are of the same kind.
@@ -199,7 +199,7 @@ def changed(**how):
     return {"rows": IMAGES[:2], "targets": AIMS[:2], "others": IMAGES[2:4]} | how
 
 
-@each(
+@each_case(
     "how, message",
     [
         (changed(rows=IMAGES[:2] * 16), "values must be from 0 to 1"),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from each_case import each
+from cases import each_case
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, Perceptron
 
@@ -80,7 +80,7 @@ def test_what_less_than_probabilities_buys_and_what_not(model):
     assert max(map(len, compared(list(leaks.items())).lines())) <= 100
 
 
-@each(
+@each_case(
     "how, message",
     [
         ({"label": 11}, r"rows\) among its 10 classes"),
@@ -97,7 +97,7 @@ def test_what_is_refused(model, how, message):
         invert_class(model, **(usual | how))
 
 
-@each("library", [pd, pl])
+@each_case("library", [pd, pl])
 def test_frames(library):
     """A model that was fitted to names is asked with them: scikit-learn warns of others."""
     rng = np.random.default_rng(0)

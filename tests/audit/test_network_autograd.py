@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from each_case import each
+from cases import each_case
 from replaying import Replay
 
 from securecomp.audit.reconstruction.gradient_matching import match_gradient
@@ -22,7 +22,7 @@ def by_torch(network, rows, aims):
     return torch.cat([slope.reshape(-1) for slope in slopes])
 
 
-@each("seed", range(4))
+@each_case("seed", range(4))
 def test_both_derivatives(seed):
     rng = np.random.default_rng(seed)
     network = Network.draw(7, 6, 4, Replay(seed), spread=3.0)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from each_case import each
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -27,9 +27,9 @@ def matched(size, fraction, alpha=0.0):
     return right_match(sizes, (alpha, 0.0), sample, round(sample / fraction))
 
 
-@each("fraction", [0.8, 0.5, 0.1, 0.01])
-@each("size", [1, 2, 7, 40])
-@each("alpha", [0, 0.4, 0.95])
+@each_case("fraction", [0.8, 0.5, 0.1, 0.01])
+@each_case("size", [1, 2, 7, 40])
+@each_case("alpha", [0, 0.4, 0.95])
 def test_right_match_is_the_mean_of_one_over_a_negative_binomial(size, fraction, alpha):
     beyond = np.arange(0, int(60 * size / fraction))
     wanted = (nbinom.pmf(beyond, size - alpha, fraction) / (beyond + size)).sum()
@@ -42,8 +42,8 @@ def test_right_match_of_one_as_published():
     assert matched([1, 4], 1).tolist() == [1, 0.25]
 
 
-@each("fraction", [0.8, 1e-3, 1e-6, 1e-9])
-@each("alpha", [0, 1e-12, 0.3, 0.9])
+@each_case("fraction", [0.8, 1e-3, 1e-6, 1e-9])
+@each_case("alpha", [0, 1e-12, 0.3, 0.9])
 def test_right_match_of_any_size(fraction, alpha):
     sizes = np.array([1, 2, 3, 19, 20, 21, 22, 99, 1000, 10**6])
     found = matched(sizes, fraction, alpha)
@@ -125,7 +125,7 @@ def test_zayatz_by_its_sum():
     assert zayatz(values, times, population) == pytest.approx(wanted, rel=1e-9)
 
 
-@each("fraction", [0.02, 0.2, 0.6])
+@each_case("fraction", [0.02, 0.2, 0.6])
 def test_matches_with_known_populations(fraction):
     groups = np.random.default_rng(4).zipf(1.4, 100_000) % 50_000
     truth, found = [], []

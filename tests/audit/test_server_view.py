@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from each_case import each
+from cases import each_case
 from replaying import Replay
 from scipy.stats import chi2_contingency, chisquare
 from sklearn.datasets import load_digits
@@ -18,7 +18,7 @@ IMAGES, DIGITS = load_digits(return_X_y=True)
 IMAGES = IMAGES / 16
 
 
-@each("protocol", PROTOCOLS)
+@each_case("protocol", PROTOCOLS)
 def test_the_sum_is_right_and_the_view_complete(protocol):
     rng = np.random.default_rng(0)
     vectors = {name: rng.normal(size=30) for name in SITES}
@@ -51,8 +51,8 @@ def test_by_sharing_what_is_kept_is_what_the_server_adds_up(monkeypatch):
     assert (total != view.result.values).any()
 
 
-@each("protocol", PROTOCOLS)
-@each("site", SITES[:2])
+@each_case("protocol", PROTOCOLS)
+@each_case("site", SITES[:2])
 def test_its_bytes_are_uniform_and_alike_for_two_inputs(protocol, site):
     counts = []
     for seed, value in (("one", 9.0), ("two", -9.0)):
@@ -66,7 +66,7 @@ def test_its_bytes_are_uniform_and_alike_for_two_inputs(protocol, site):
     assert chi2_contingency([counts[1], counts[3]]).pvalue > 1e-3
 
 
-@each("protocol", PROTOCOLS)
+@each_case("protocol", PROTOCOLS)
 def test_the_attack_that_reads_a_gradient_finds_nothing_in_the_view(protocol):
     network = Network.draw(64, 16, 10, Replay(0))
     vectors = {

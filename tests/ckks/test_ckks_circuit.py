@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from each_case import each
+from cases import each_case
 
 from securecomp.ckks.native import ciphertext_noise
 from securecomp.ckks.native.ciphertext_noise import Trace, Tracer
@@ -44,8 +44,8 @@ def small():
 # The circuit, without encryption
 
 
-@each("degree", [1, 3, 5, 7, 9, 11, 15, 21, 31, 33, 63])
-@each("domain", [0.5, 8.0, 128.0])
+@each_case("degree", [1, 3, 5, 7, 9, 11, 15, 21, 31, 33, 63])
+@each_case("domain", [0.5, 8.0, 128.0])
 def test_the_circuit_computes_the_polynomial_in_its_depth(degree, domain):
     chain = choose(32768, 36, 1 + chebyshev.depth(degree))
     tracer = Tracer(chain)
@@ -90,7 +90,7 @@ def test_default_degrees_fit_small_rings():
     assert coarse.chain.ring == 4096
 
 
-@each("degree", [3, 7, 15])
+@each_case("degree", [3, 7, 15])
 def test_a_plan_states_what_it_costs_and_what_it_gives(degree):
     agreed = plan(10, 8.0, degree, weight_bound=8.0)
     assert agreed.numeric_error <= 1e-4
@@ -109,7 +109,7 @@ def test_more_precision_costs_more_bits():
     assert plan(10).weight_bound == 1.0
 
 
-@each(
+@each_case(
     "arguments, message",
     [
         ({"features": 0}, "features"),
@@ -133,8 +133,8 @@ def test_what_does_not_fit_is_refused_before_any_key_is_made(arguments, message)
 # Encrypted
 
 
-@each("precision", [1e-3, 1e-5])
-@each("degree", [1, 3, 7, 15, 31])
+@each_case("precision", [1e-3, 1e-5])
+@each_case("degree", [1, 3, 7, 15, 31])
 def test_the_error_stays_within_its_bounds(degree, precision):
     agreed = plan(4, 8.0, degree, feature_bound=8.0, weight_bound=8.0, precision=precision)
     client, server = parties(agreed)
@@ -168,7 +168,7 @@ def test_the_noise_is_of_the_stated_size_and_law():
     assert np.mean(np.abs(error) > 4) == pytest.approx(np.exp(-4 * np.sqrt(2)), rel=0.5)
 
 
-@each("domain", [0.5, 30.0, 126.0])
+@each_case("domain", [0.5, 30.0, 126.0])
 def test_small_and_wide_domains(domain):
     agreed = plan(2, domain, 7, feature_bound=1.0, weight_bound=domain)
     client, server = parties(agreed)

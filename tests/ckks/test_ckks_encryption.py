@@ -7,10 +7,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import Parties, linear_model, stream, table
 from core.prg_reference import derive
 from core.prg_reference import words as keystream
-from each_case import each
 
 from securecomp.ckks.inference_client import KeyFile
 from securecomp.ckks.native.encryption import RingPublicKey, RingSecretKey, polynomials
@@ -71,7 +71,7 @@ def encrypted(key, messages, lift=1, seed="masks"):
 
 
 class TestSecretKey:
-    @each("key", RINGS, key_of)
+    @each_case("key", RINGS, key_of)
     def test_is_what_the_seed_says(self, key):
         inner = derive(derive(SEED, "ckks secret key"), "ckks noise")
         want = [w % 3 - 1 for w in keystream(inner, key.ring.degree, 0)]
@@ -88,8 +88,8 @@ class TestSecretKey:
             pairs = collections.Counter(zip(s[::2].tolist(), s[1::2].tolist(), strict=True))
             assert chi_square(pairs.values(), [1 / 9] * 9) < LIMITS[16]
 
-    @each("key", RINGS, key_of)
-    @each("lift", [1, 2**9, 12345])
+    @each_case("key", RINGS, key_of)
+    @each_case("lift", [1, 2**9, 12345])
     def test_decrypts_to_the_message_and_noise(self, key, lift):
         source = np.random.default_rng(0)
         count = min(2, key.ring.step)
@@ -138,7 +138,7 @@ class TestSecretKey:
 
 
 class TestPublicKey:
-    @each("key", RINGS, key_of)
+    @each_case("key", RINGS, key_of)
     def test_is_an_encryption_of_zero(self, key):
         public = key.public(stream("public"))
         a = key.ring.uniform(public.seed, 1, "ckks public key")[:, 0]
@@ -146,7 +146,7 @@ class TestPublicKey:
         assert max(abs(error)) <= BOUND
         assert error.astype(float).std() == pytest.approx(3.24, rel=0.08)
 
-    @each("key", RINGS, key_of)
+    @each_case("key", RINGS, key_of)
     def test_decrypts_to_the_message_and_a_bounded_noise(self, key):
         ring = key.ring
         public = key.public(stream("public"))
@@ -162,7 +162,7 @@ class TestPublicKey:
         expected = math.sqrt(10.5 * (4 * n / 3 + 1))
         assert error.astype(float).std() == pytest.approx(expected, rel=0.15)
 
-    @each("key", RINGS, key_of)
+    @each_case("key", RINGS, key_of)
     def test_both_parts_have_noise_of_their_own(self, key):
         """With e_0 or e_1 missing, c_0 b^-1 and c_1 a^-1 would show u."""
         ring = key.ring
@@ -189,7 +189,7 @@ class TestPublicKey:
             noise.append(error.tolist())
         assert sum(x == y for x, y in zip(*noise, strict=True)) < 0.2 * ring.degree
 
-    @each("key", RINGS, key_of)
+    @each_case("key", RINGS, key_of)
     def test_several_are_each_fresh(self, key):
         ring = key.ring
         public = key.public(stream("public"))
@@ -200,7 +200,7 @@ class TestPublicKey:
         assert (both == again).mean() < 1e-3
         assert np.array_equal(both, public.encrypt(zero, stream("several")(32)))
 
-    @each("key", RINGS, key_of)
+    @each_case("key", RINGS, key_of)
     def test_a_new_one_each_time(self, key):
         entropy = stream("public")
         one, two = key.public(entropy), key.public(entropy)

@@ -6,8 +6,8 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse
+from cases import each_case
 from ckks.parties import Parties, linear_model, stream, table
-from each_case import each
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -154,7 +154,7 @@ def ours():
 
 
 class TestLargeTables:
-    @each("rows", [MAX_ROWS, MAX_ROWS + 1])
+    @each_case("rows", [MAX_ROWS, MAX_ROWS + 1])
     def test_go_in_several_requests(self, rows, ours):
         x = table(rows, 1)
         before = ours.traffic_.requests
@@ -177,7 +177,7 @@ class TestLargeTables:
             ours.predict(x)
 
 
-@each("kind", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
+@each_case("kind", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
 def test_sparse_rows(kind):
     ours = EncryptedLogisticRegression(linear_model(), entropy=stream("sparse"))
     rows = table(4)
@@ -220,7 +220,7 @@ class TestChoices:
         with pytest.raises(ParameterError, match="is not fitted"):
             EncryptedLogisticRegression(lr())
 
-    @each("precision", [0.1, 1e-6, 1e-10])
+    @each_case("precision", [0.1, 1e-6, 1e-10])
     def test_precision(self, precision):
         ours = EncryptedLogisticRegression(linear_model(), precision=precision)
         got = ours.decision_function(table(100))
@@ -230,8 +230,8 @@ class TestChoices:
 
 
 class TestThreads:
-    @each("features", [3, 50])
-    @each("rows", [1, 40, 5000])
+    @each_case("features", [3, 50])
+    @each_case("rows", [1, 40, 5000])
     def test_any_number_of_workers_gives_the_same(self, features, rows):
         """With one stream of entropy: bit for bit, as no sum depends on the order."""
         got = []
@@ -246,7 +246,7 @@ class TestThreads:
         assert np.array_equal(got[0], got[1])
         assert np.array_equal(got[0], got[2])
 
-    @each("choice", [{}, {"encrypted": True}])
+    @each_case("choice", [{}, {"encrypted": True}])
     def test_answers_have_equal_bytes(self, choice):
         answers = []
         for workers in (1, 2):
@@ -256,7 +256,7 @@ class TestThreads:
             answers.append(bytes(parties.server.predict(request)))
         assert answers[0] == answers[1]
 
-    @each("workers", [0, -1])
+    @each_case("workers", [0, -1])
     def test_no_workers(self, workers):
         with pytest.raises(ParameterError, match="at least 1 worker"):
             EncryptedLogisticRegression(linear_model(), workers=workers).predict(table(1))

@@ -10,8 +10,8 @@ import polars
 import pyarrow
 import pytest
 import scipy.sparse
+from cases import each_case
 from ckks.parties import Parties, linear_model
-from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,14 +66,14 @@ WHOLE = {
 }
 
 
-@each("kind", TABLES)
+@each_case("kind", TABLES)
 def test_every_kind_of_table(kind):
     got = inputs.rows(TABLES[kind], PLAN)
     assert got.dtype == np.float64
     assert got.tolist() == ROWS
 
 
-@each("kind", WHOLE)
+@each_case("kind", WHOLE)
 def test_whole_numbers_and_flags(kind):
     got = inputs.rows(WHOLE[kind], PLAN)
     assert got.dtype == np.float64
@@ -130,8 +130,8 @@ KINDS = list(put(1.0))
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestValues:
-    @each("value", [8.000001, -8.000001, 1e300, math.inf, -math.inf])
-    @each("row, column", [(0, 0), (1, 2)])
+    @each_case("value", [8.000001, -8.000001, 1e300, math.inf, -math.inf])
+    @each_case("row, column", [(0, 0), (1, 2)])
     def test_beyond_the_bound(self, kind, value, row, column):
         with pytest.raises(RangeError) as caught:
             inputs.rows(put(value, row, column)[kind], PLAN)
@@ -149,13 +149,13 @@ class TestValues:
             inputs.rows(table, PLAN)
 
 
-@each("kind", ["pandas", "polars", "pyarrow"])
+@each_case("kind", ["pandas", "polars", "pyarrow"])
 def test_an_empty_cell(kind):
     with pytest.raises(ParameterError, match=r"^feature 'x2', row 2: is missing; fill it in"):
         inputs.rows(put(None)[kind], PLAN)
 
 
-@each("dtype", ["Int64", "Float64", "boolean", "int64[pyarrow]"])
+@each_case("dtype", ["Int64", "Float64", "boolean", "int64[pyarrow]"])
 def test_an_empty_nullable_cell(dtype):
     frame = pandas.DataFrame(COLUMNS)
     frame["x1"] = pandas.array([1, None], dtype)
@@ -173,7 +173,7 @@ TEXT = {
 }
 
 
-@each("kind", TEXT)
+@each_case("kind", TEXT)
 def test_a_column_of_something_else(kind):
     with pytest.raises(
         ParameterError, match=r"^feature 'x1'(: holds .*not numbers; correct or|, row 2: is n)"
@@ -181,7 +181,7 @@ def test_a_column_of_something_else(kind):
         inputs.rows(TEXT[kind], PLAN)
 
 
-@each(
+@each_case(
     "table",
     [
         [["1", "2", "3"]],
@@ -200,7 +200,7 @@ def test_no_numbers(table):
         inputs.rows(table, PLAN)
 
 
-@each(
+@each_case(
     "table",
     [
         3.0,
@@ -220,7 +220,7 @@ def test_another_shape(table):
         inputs.rows(table, PLAN)
 
 
-@each(
+@each_case(
     "table",
     [np.zeros((0, 3)), pandas.DataFrame(COLUMNS).iloc[:0], polars.DataFrame(COLUMNS).clear()],
 )
@@ -235,14 +235,14 @@ def test_too_many_rows():
         inputs.rows(np.zeros((MAX_ROWS + 1, 3)), PLAN)
 
 
-@each("frame", [pandas.DataFrame, polars.DataFrame, pyarrow.table])
+@each_case("frame", [pandas.DataFrame, polars.DataFrame, pyarrow.table])
 def test_a_missing_feature(frame):
     with pytest.raises(ParameterError, match=r"^the table has no column 'x1'; it has: x0, other"):
         inputs.rows(frame({"x0": [1.0], "other": [1.0], "x2": [1.0]}), PLAN)
 
 
 class TestNothingIsConsumed:
-    @each("table", [[[9.0, 0, 0]], [["a", 0, 0]], [[math.nan, 0, 0]], [], pandas.DataFrame()])
+    @each_case("table", [[[9.0, 0, 0]], [["a", 0, 0]], [[math.nan, 0, 0]], [], pandas.DataFrame()])
     def test_by_a_refusal(self, table):
         parties, twin = (Parties(linear_model(3, bound=8.0)) for _ in range(2))
         with pytest.raises((ParameterError, RangeError)):
@@ -253,13 +253,13 @@ class TestNothingIsConsumed:
 
 
 class TestFaults:
-    @each("rows", [np.array([[1.0, "Smith", 2.0]], object)])
+    @each_case("rows", [np.array([[1.0, "Smith", 2.0]], object)])
     def test_the_value_is_not_shown(self, rows):
         with pytest.raises(ParameterError) as caught:
             inputs.rows(rows, PLAN)
         assert "Smith" not in str(caught.value)
 
-    @each("value", ["Smith", None])
+    @each_case("value", ["Smith", None])
     def test_row_and_column_of_an_arrays_text(self, value):
         with pytest.raises(ParameterError, match="row 2") as caught:
             inputs.rows(np.array([[1.0, 2.0, 3.0], [1.0, value, 2.0]], object), PLAN)

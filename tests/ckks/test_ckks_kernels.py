@@ -3,8 +3,8 @@
 import gmpy2
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import stream
-from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,7 +62,7 @@ def reversed_bits(i, degree):
 
 
 class TestTransform:
-    @each("some", RINGS, made)
+    @each_case("some", RINGS, made)
     def test_there_and_back(self, some):
         start = drawn("round trip", some, 3)
         polynomials = start.copy()
@@ -73,7 +73,7 @@ class TestTransform:
         some.to_coefficients(polynomials)
         assert np.array_equal(polynomials, start)
 
-    @each("some", RINGS, made)
+    @each_case("some", RINGS, made)
     def test_values_are_those_at_the_odd_powers(self, some):
         start = drawn("values", some)
         values = start.copy()
@@ -84,7 +84,7 @@ class TestTransform:
                 x = pow(root, 2 * reversed_bits(i, some.degree) + 1, q)
                 assert int(values[level, 0, i]) == evaluated(start[level, 0], x, q)
 
-    @each("some", RINGS, made)
+    @each_case("some", RINGS, made)
     def test_products_are_negacyclic(self, some):
         a, b = drawn("a", some), drawn("b", some)
         want = [
@@ -97,7 +97,7 @@ class TestTransform:
         some.to_coefficients(product)
         assert product.tolist() == want
 
-    @each("some", RINGS, made)
+    @each_case("some", RINGS, made)
     def test_a_product_that_wraps_changes_its_sign(self, some):
         """X^(N-1) X = -1."""
         a, x = np.zeros((2, some.levels, some.degree), np.uint64)
@@ -109,7 +109,7 @@ class TestTransform:
         some.to_coefficients(product)
         assert some.signed(product).tolist() == [-1] + [0] * (some.degree - 1)
 
-    @each("some", RINGS, made)
+    @each_case("some", RINGS, made)
     def test_residues_up_to_twice_the_prime_are_taken(self, some):
         """As the kernels say: what is below 2q gives the canonical result."""
         start = drawn("lazy", some)
@@ -131,7 +131,7 @@ def smallest_root(degree, q):
     raise AssertionError
 
 
-@each("degree, bits", [(64, 25), (64, 61), (1024, 30), (4096, 61)])
+@each_case("degree, bits", [(64, 25), (64, 61), (1024, 30), (4096, 61)])
 def test_the_smallest_root(degree, bits):
     (q,) = primes(degree, bits, 1)
     root = ring._smallest_root(degree, q)
@@ -230,7 +230,7 @@ def test_only_the_low_bits_of_a_mask_count():
     assert (found, acc[0, 1].tolist()) == (ring_kernels.GOOD, [15] * 64)
 
 
-@each("place", [0, 63, 64, 127])
+@each_case("place", [0, 63, 64, 127])
 def test_residues_that_are_none(place):
     """Bodies are refused; masks are drawn again, and so must not have been added."""
     (q,) = primes(64, 40, 1)
@@ -274,7 +274,7 @@ def test_ternary_is_the_remainder_by_three():
     assert out.view(np.int64).tolist() == [int(w) % 3 - 1 for w in words]
 
 
-@each("place", [0, 1, 62, 63])
+@each_case("place", [0, 1, 62, 63])
 def test_canonical(place):
     (q,) = primes(64, 61, 1)
     a = np.full(64, q - 1, np.uint64)
@@ -285,7 +285,7 @@ def test_canonical(place):
 
 
 class TestRing:
-    @each("degree, bits, count", SIZES)
+    @each_case("degree, bits, count", SIZES)
     def test_primes(self, degree, bits, count):
         found = primes(degree, bits, count)
         assert len(found) == count
@@ -302,7 +302,7 @@ class TestRing:
         with pytest.raises(ParameterError, match=r"not 2 primes of 7 bits for degree 64"):
             primes(64, 7, 2)
 
-    @each("some", RINGS, made)
+    @each_case("some", RINGS, made)
     def test_the_whole_number(self, some):
         q = some.modulus
         numbers = [0, 1, -1, q // 2, -(q // 2), 12345, -(q // 3)]
@@ -312,13 +312,13 @@ class TestRing:
         for bits in (0, 3, 40):
             assert some.scaled(residues, bits).tolist() == [x / 2**bits for x in numbers]
 
-    @each("some", RINGS, made)
+    @each_case("some", RINGS, made)
     def test_numbers_beyond_half_the_modulus_come_back_negative(self, some):
         q = some.modulus
         assert some.signed(some.residues([q // 2 + 1])).tolist() == [-(q // 2)]
         assert some.scaled(some.residues([q // 2 + 1]), 0).tolist() == [float(-(q // 2))]
 
-    @each("degree", [0, 1, 32, 63, 96, 65536, -64])
+    @each_case("degree", [0, 1, 32, 63, 96, 65536, -64])
     def test_degrees_that_are_none(self, degree):
         with pytest.raises(ParameterError, match="a ring's degree is a power of 2"):
             Ring(degree, primes(64, 30, 1))
@@ -339,7 +339,7 @@ class TestRing:
         q = primes(64, 30, 1)
         assert ring.ring(64, q) is ring.ring(64, q)
 
-    @each("some", RINGS, made)
+    @each_case("some", RINGS, made)
     def test_no_contents_in_a_repr(self, some):
         fixed = Fixed(some, some.residues([[7] * some.degree]))
         assert repr(fixed) == f"Fixed(shape={(some.levels, 1, some.degree)})"

@@ -3,7 +3,7 @@
 import itertools
 
 import numpy as np
-from each_case import each
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,7 +60,7 @@ def computed(found, integers, weights):
     return out
 
 
-@each("by_columns", [True, False])
+@each_case("by_columns", [True, False])
 @given(shape=shapes(), outputs=st.integers(1, 3), seed=st.integers(0, 2**32))
 def test_dot_products_are_exact(by_columns, shape, outputs, seed):
     degree, features, rows = shape
@@ -169,7 +169,7 @@ def test_blocks_cover_every_polynomial_once(shape, outputs, step):
         assert terms == list(range(section.terms))
 
 
-@each(
+@each_case(
     "features, rows, outputs, expected",
     [
         (1, 1, 1, [(True, 1)]),

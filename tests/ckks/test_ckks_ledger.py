@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from ckks.parties import Parties, linear_model, table
-from each_case import each
 
 from securecomp.ckks import (
     FileRequestLog,
@@ -114,7 +114,7 @@ class TestFiles:
         assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o700
         assert stat.S_IMODE(os.stat(file_of(tmp_path / "new")).st_mode) == 0o600
 
-    @each("size", range(1, 36))
+    @each_case("size", range(1, 36))
     def test_a_line_torn_by_a_crash(self, size, tmp_path):
         """It was not answered: the request may come again, and counts then."""
         tmp_path = tmp_path / str(size)
@@ -132,7 +132,7 @@ class TestFiles:
         book.spend("ann", TWO, 4, 9)
         assert file_of(tmp_path).read_text() == f"{ONE.hex()} 3\n{TWO.hex()} 4\n"
 
-    @each("torn", [b"\x00" * 40, b"\xff\xfe", b"x" * 1000, b" "])
+    @each_case("torn", [b"\x00" * 40, b"\xff\xfe", b"x" * 1000, b" "])
     def test_a_torn_end_of_anything(self, torn, tmp_path):
         tmp_path = tmp_path / str(len(torn))
         book = FileRequestLog(tmp_path)
@@ -143,7 +143,7 @@ class TestFiles:
             book.check("ann", TWO, 3, 5)
         book.spend("ann", TWO, 2, 5)
 
-    @each(
+    @each_case(
         "damage",
         [
             b"\n",
@@ -217,7 +217,7 @@ class TestFiles:
         assert not (tmp_path / "x").exists()
         FileRequestLog(tmp_path, create=False).spend("ann", ONE, 3, 5)
 
-    @each("create", [True, False])
+    @each_case("create", [True, False])
     def test_a_folder_that_is_none(self, create, tmp_path):
         (tmp_path / "file").touch()
         for wrong in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("x" * 300)):

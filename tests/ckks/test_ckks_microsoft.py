@@ -7,8 +7,8 @@ import struct
 
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import Parties, linear_model, stream, table
-from each_case import each
 
 from securecomp.ckks.native.encryption import RingSecretKey, polynomials
 from securecomp.ckks.native.ring import Fixed, primes, ring
@@ -116,7 +116,7 @@ def message(opener, seed=0):
     return np.random.default_rng(seed).integers(-limit, limit + 1, opener.ring.degree)
 
 
-@each("plain", [65537, 1032193])
+@each_case("plain", [65537, 1032193])
 def test_values_are_those_of_seal(opener, plain):
     """Place by place: the same root of unity, in the same order."""
     r = opener.ring
@@ -133,7 +133,7 @@ def test_values_are_those_of_seal(opener, plain):
     assert np.array_equal(got, values)
 
 
-@each("lift", [1, 2**10])
+@each_case("lift", [1, 2**10])
 def test_seal_opens_what_we_encrypted(opener, lift):
     m = message(opener)
     error = opener.open(encrypted(opener, m, lift)) - m.astype(object) * lift

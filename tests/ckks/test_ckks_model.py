@@ -7,9 +7,8 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from cases import altered
+from cases import altered, each_case
 from ckks.parties import linear_model
-from each_case import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,18 +77,18 @@ class TestJson:
         assert FACTS["format"] == "securecomp logistic model"
         assert FACTS["version"] == 1
 
-    @each("field", sorted(set(FACTS) - {"format", "version"}))
+    @each_case("field", sorted(set(FACTS) - {"format", "version"}))
     def test_something_missing(self, field):
         with pytest.raises(DecodeError, match=f"missing required field `{field}`"):
             LogisticModel.from_json(json.dumps({k: v for k, v in FACTS.items() if k != field}))
 
-    @each("field", FACTS)
-    @each("value", [None, {}, "text", 1.5, True, [None], [[[1]]], []])
+    @each_case("field", FACTS)
+    @each_case("value", [None, {}, "text", 1.5, True, [None], [[[1]]], []])
     def test_something_of_another_type(self, field, value):
         with pytest.raises(DecodeError, match="not a logistic model"):
             LogisticModel.from_json(json.dumps(FACTS | {field: value}))
 
-    @each(
+    @each_case(
         "change, reason",
         [
             ({"version": 2}, "version 2; this software reads .* version 1"),
@@ -117,8 +116,8 @@ class TestJson:
         with pytest.raises(DecodeError, match=f"not a logistic model: .*{reason}"):
             LogisticModel.from_json(json.dumps(FACTS | change))
 
-    @each("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-    @each("field", ["weights", "intercepts", "bounds"])
+    @each_case("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+    @each_case("field", ["weights", "intercepts", "bounds"])
     def test_no_number(self, field, number):
         facts = copy.deepcopy(FACTS)
         if field == "weights":
@@ -128,13 +127,13 @@ class TestJson:
         with pytest.raises(DecodeError):
             LogisticModel.from_json(json.dumps(facts).replace('"HERE"', number))
 
-    @each("opening", ["[", '{"weights":', '{"weights":[', '{"x":'])
+    @each_case("opening", ["[", '{"weights":', '{"weights":[', '{"x":'])
     def test_very_deep(self, opening):
         for text in (opening * 10**6, opening * 10**6 + "1"):
             with pytest.raises(DecodeError):
                 LogisticModel.from_json(text)
 
-    @each(
+    @each_case(
         "text", ["", "null", "3", "[]", '"', "\x00", b"\xff\xfe", b"\x80\x04\x95", "{" + " " * 10]
     )
     def test_no_json(self, text):
@@ -184,7 +183,7 @@ class TestProbabilities:
             assert (yes > no) == (x > 0) or abs(x) < 1e-15
         assert np.array_equal(winners(column, "sigmoid"), (column[:, 0] > 0).astype(int))
 
-    @each("link", ["softmax", "ovr"])
+    @each_case("link", ["softmax", "ovr"])
     @given(logits=st.lists(st.tuples(*[st.floats(-1e308, 1e308)] * 3), min_size=1, max_size=4))
     def test_more(self, link, logits):
         array = np.array(logits)
@@ -211,7 +210,7 @@ class TestProbabilities:
         assert winners(np.array([[0.0], [-0.0], [1e-9]]), "sigmoid").tolist() == [0, 0, 1]
 
 
-@each(
+@each_case(
     "change",
     [
         {"weights": ((math.nan, 0.0, 0.0),) * 4},

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import Parties, changed, linear_model, table
-from each_case import each
 
 from securecomp.ckks import InferenceServer
 from securecomp.ckks.inference_messages import EncryptedWeights, Query
@@ -138,7 +138,7 @@ class TestRefusals:
         with pytest.raises(RemoteProtocolError, match="owner: sent message kind 48"):
             parties.server.predict(parties.say(query, [1], "owner"))
 
-    @each("change", [-1, 1, -2048, 2048])
+    @each_case("change", [-1, 1, -2048, 2048])
     def test_another_size(self, unloaded, change):
         message, residues = unloaded.read(model_for(unloaded))
         size = residues.size + change
@@ -149,7 +149,7 @@ class TestRefusals:
         )
         self.refuse(unloaded, forged, RemoteProtocolError, f"owner: .*has {size} elements")
 
-    @each("place", [0, -1, 5000])
+    @each_case("place", [0, -1, 5000])
     def test_a_residue_that_is_none(self, unloaded, place):
         message, residues = unloaded.read(model_for(unloaded))
         residues[place] = unloaded.ring.primes[-1 if place == -1 else 0]
@@ -215,8 +215,8 @@ class TestOwner:
         whole = ring.signed(ring.residues(ring.signed(c0) + ring.signed(phase)))
         assert max(map(abs, whole)) > ring.modulus >> 4
 
-    @each("precision", [0.1, 1e-4, 1e-8])
-    @each("outputs", [1, 3])
+    @each_case("precision", [0.1, 1e-4, 1e-8])
+    @each_case("outputs", [1, 3])
     def test_answers_are_within_the_precision(self, precision, outputs):
         parties = Parties(
             linear_model(4, outputs, intercept=0.25, bound=3.0),

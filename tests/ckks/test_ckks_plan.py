@@ -6,8 +6,8 @@ import math
 import msgspec
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import Parties, linear_model, table
-from each_case import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,8 +73,8 @@ class TestRoundTrip:
         assert len({msgspec.structs.replace(offer, plan=p).digest for p in (plan, *other)}) == 7
 
 
-@each("kind", CHOICES)
-@each("rows", [1, 2, 3, 5])
+@each_case("kind", CHOICES)
+@each_case("rows", [1, 2, 3, 5])
 def test_the_sizes_are_what_is_sent(kind, rows, parties):
     here = parties[kind]
     # a protected model's rows are few, so each test takes a new client of that name
@@ -94,8 +94,8 @@ def test_the_sizes_are_what_is_sent(kind, rows, parties):
     assert back * rows == pytest.approx(down * here.ring.bits / 8)
 
 
-@each("rows", [2047, 2048, 2049, 5000])
-@each("outputs", [1, 3])
+@each_case("rows", [2047, 2048, 2049, 5000])
+@each_case("outputs", [1, 3])
 def test_the_sizes_of_many_rows(rows, outputs):
     here = Parties(linear_model(3, outputs))
     request = here.ann.encrypt(table(rows))
@@ -122,7 +122,7 @@ class TestTheLargestMessage:
         residues = max(*sizes, here.plan.weight_residues)
         return wire.packed_size(residues, here.ring.bits), session.largest_message
 
-    @each("features, outputs", [(1, 1), (3, 1), (40, 1), (40, 3)])
+    @each_case("features, outputs", [(1, 1), (3, 1), (40, 1), (40, 3)])
     def test_no_request_or_answer_passes_it(self, features, outputs):
         needed, most = self.largest(features, outputs)
         assert needed + 1000 < most < needed * 1.01 + 5000
@@ -136,7 +136,7 @@ class TestTheLargestMessage:
         got = here.ask(x).logits
         assert np.abs(got - here.model.logits(x)).max() <= 1e-4
 
-    @each("features, outputs", [(15, 10), (8, 5)])
+    @each_case("features, outputs", [(15, 10), (8, 5)])
     def test_with_many_classes_neither(self, features, outputs):
         needed, most = self.largest(features, outputs)
         assert needed + 1000 < most
@@ -147,8 +147,8 @@ class TestUnsound:
         with pytest.raises(msgspec.ValidationError, match=reason):
             read(found)
 
-    @each("kind", CHOICES)
-    @each(
+    @each_case("kind", CHOICES)
+    @each_case(
         "changes",
         [
             {"input_bits": 0},
@@ -199,7 +199,7 @@ class TestUnsound:
         self.refused(with_circuit(plan, primes=p, input_bits=29), "longer than its primes")
         self.refused(with_circuit(plan, primes=p, input_bits=28), "does not hold its largest logit")
 
-    @each(
+    @each_case(
         "change, reason",
         [
             ({"features": []}, "one bound for each feature"),
@@ -230,13 +230,13 @@ class TestUnsound:
     def test_a_description_that_is_none(self, change, reason, parties):
         self.refused(facts(parties["plain"].plan) | change, reason)
 
-    @each("change", [{"weight_bits": 60}, {"lift_bits": 30}])
+    @each_case("change", [{"weight_bits": 60}, {"lift_bits": 30}])
     def test_a_scale_beyond_the_modulus(self, change, parties):
         self.refused(
             with_circuit(parties["plain"].plan, **change), "does not hold its largest logit"
         )
 
-    @each("bits", [1, 3, 60])
+    @each_case("bits", [1, 3, 60])
     def test_a_logit_bound_beyond_the_modulus(self, bits, parties):
         plan = parties["plain"].plan
         modulus, scale = math.prod(plan.circuit.primes), 2**plan.circuit.scale_bits
@@ -253,7 +253,7 @@ class TestUnsound:
         with pytest.raises(msgspec.ValidationError):
             read(facts(plan) | {"precision": 1e-300, "error": 1e-301})
 
-    @each("rows", [0, 6, 10**6])
+    @each_case("rows", [0, 6, 10**6])
     def test_more_rows_than_protect(self, rows, parties):
         found = facts(parties["protected"].plan) | {"max_rows": rows}
         self.refused(found, "must have flood noise and a limit of rows")
@@ -266,13 +266,13 @@ class TestUnsound:
         with pytest.raises(msgspec.ValidationError):
             read(facts(parties["protected"].plan) | {"model": "encrypted"})
 
-    @each("bound", [5e-324, 2.0**-121, 2.0**221, 2.0**1023])
+    @each_case("bound", [5e-324, 2.0**-121, 2.0**221, 2.0**1023])
     def test_a_bound_beyond_floats(self, bound, parties):
         self.refused(facts(parties["plain"].plan) | {"bounds": [bound] * 5}, "powers of 2")
 
 
 class TestOffers:
-    @each(
+    @each_case(
         "text",
         ["", "{}", "[]", "null", "{", "\x00", b"\xff\xfe", '{"server": 1}', "[" * 10**6],
     )
@@ -280,7 +280,7 @@ class TestOffers:
         with pytest.raises(DecodeError, match="not an offer"):
             Offer.from_json(text)
 
-    @each(
+    @each_case(
         "change",
         [
             {"server": ""},

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import Parties, linear_model
-from each_case import each
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -96,7 +96,7 @@ def noise_of(plan, weights):
     return fresh, sum(2**bits for bits in (c.flood_bits, c.release_bits) if bits)
 
 
-@each("kind", KINDS)
+@each_case("kind", KINDS)
 @given(model=models(), digits=st.integers(1, 9), seed=st.integers(0, 2**32))
 @settings(max_examples=25)
 def test_the_error_is_what_the_plan_says(kind, model, digits, seed):
@@ -130,7 +130,7 @@ def test_the_error_is_what_the_plan_says(kind, model, digits, seed):
                 )
 
 
-@each("kind", KINDS)
+@each_case("kind", KINDS)
 @given(model=models(), digits=st.integers(1, 12))
 @settings(max_examples=25)
 def test_what_a_plan_promises(kind, model, digits):
@@ -156,7 +156,7 @@ def test_what_a_plan_promises(kind, model, digits):
         assert not bits or noise * rows * plan.outputs * 2**40 <= 2 * 2**bits
 
 
-@each(
+@each_case(
     "features, precision",
     [(1, 0.5), (1, 1e-4), (1, 1e-12), (3, 0.5), (3, 1e-4), (3, 1e-9), (2049, 1e-4)],
 )
@@ -175,7 +175,7 @@ def test_real_answers_are_within_the_precision(features, precision):
         assert round(float(logit), parties.plan.decimals) == logit
 
 
-@each("bound", [2.0**-100, 1e-20, 1.0, 1e20, 2.0**100])
+@each_case("bound", [2.0**-100, 1e-20, 1.0, 1e20, 2.0**100])
 def test_tiny_and_huge_bounds(bound):
     model = LogisticModel(
         ((1.5 / bound, -0.25 / bound),), (0.125,), (0, 1), ("a", "b"), (bound,) * 2, "sigmoid"
@@ -199,19 +199,19 @@ def test_the_power_of_two_above(x):
 
 
 class TestRefusals:
-    @each("precision", [0, -1, 1, 1e-13, math.nan, math.inf, 2])
+    @each_case("precision", [0, -1, 1, 1e-13, math.nan, math.inf, 2])
     def test_a_precision_that_is_none(self, precision):
         with pytest.raises(
             ParameterError, match="the precision must be at least 1e-12 and below 1"
         ):
             planner.plan(linear_model(), precision=precision)
 
-    @each("rows", [4, 5, -1, 0, 10**9])
+    @each_case("rows", [4, 5, -1, 0, 10**9])
     def test_more_rows_than_protect_a_model(self, rows):
         with pytest.raises(ParameterError, match="4 rows determine a model of 3 features"):
             planner.plan(linear_model(), protect_model=True, max_rows=rows)
 
-    @each("rows", [1, 2, 3])
+    @each_case("rows", [1, 2, 3])
     def test_fewer_rows_than_features(self, rows):
         assert planner.plan(linear_model(), protect_model=True, max_rows=rows).max_rows == rows
 
@@ -226,14 +226,17 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="a third part, which no flood noise hides"):
             planner.plan(linear_model(), protect_model=True, encrypted=True)
 
-    @each("scale", [1e30, 1e100])
+    @each_case("scale", [1e30, 1e100])
     def test_what_no_ring_reaches(self, scale):
         with pytest.raises(
             ParameterError, match=r"no ring up to degree 32,768 gives|beyond 2\^200"
         ):
             planner.plan(linear_model(scale=scale))
 
-    @each("change", [{"scale": 1e200}, {"scale": 1e300, "bound": 2.0**100}, {"intercept": 1.7e308}])
+    @each_case(
+        "change",
+        [{"scale": 1e200}, {"scale": 1e300, "bound": 2.0**100}, {"intercept": 1.7e308}],
+    )
     def test_what_not_even_a_float_reaches(self, change):
         model = linear_model(**change)
         with pytest.raises(ParameterError):
@@ -250,7 +253,7 @@ class TestRefusals:
         logit = float(parties.ask(row).logits[0, 0])
         assert abs(Fraction(logit) - exact_logit(model, row[0], 0)) <= Fraction(1e-12)
 
-    @each("intercept", [100.0, 1000.0, 1e5])
+    @each_case("intercept", [100.0, 1000.0, 1e5])
     def test_an_encrypted_model_with_a_large_intercept(self, intercept):
         model = linear_model(2, scale=0.01, intercept=intercept)
         plan = planner.plan(model, encrypted=True)

@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import Parties, changed, linear_model, stream, table
 from core.prg_reference import derive
 from core.prg_reference import words as keystream
-from each_case import each
 
 from securecomp.ckks.native import linear
 from securecomp.ckks.native.logits import integers
@@ -231,9 +231,9 @@ class TestAttacks:
 
 
 class TestReplies:
-    @each("choice", [{}, {"protect_model": True}])
-    @each("outputs", [1, 3])
-    @each("rows", [1, 4, FEATURES])
+    @each_case("choice", [{}, {"protect_model": True}])
+    @each_case("outputs", [1, 3])
+    @each_case("rows", [1, 4, FEATURES])
     def test_have_no_coefficient_that_is_not_a_logits(self, choice, outputs, rows):
         parties = Parties(linear_model(FEATURES, outputs), **choice)
         answer, residues = parties.read(
@@ -243,8 +243,8 @@ class TestReplies:
         assert residues.size == parties.ring.levels * (rows * outputs + masks)
         assert answer.residues.length == residues.size
 
-    @each("precision", [0.1, 1e-4, 1e-8])
-    @each("outputs", [1, 3])
+    @each_case("precision", [0.1, 1e-4, 1e-8])
+    @each_case("outputs", [1, 3])
     def test_are_within_the_plans_own_bound(self, precision, outputs):
         parties = protected(precision=precision, outputs=outputs)
         rows = table(FEATURES, FEATURES)

@@ -5,8 +5,8 @@ import json
 import msgspec
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import Parties, changed, linear_model, stream, table
-from each_case import each
 
 from securecomp.ckks import InferenceClient, InferenceServer, LogisticModel
 from securecomp.ckks.enrolment import commit
@@ -37,9 +37,9 @@ def parties():
 
 
 class TestEndToEnd:
-    @each("choice", CHOICES.values())
-    @each("outputs", [1, 4])
-    @each("rows", [1, 2, 5])
+    @each_case("choice", CHOICES.values())
+    @each_case("outputs", [1, 4])
+    @each_case("rows", [1, 2, 5])
     def test_few_rows(self, choice, outputs, rows):
         parties = Parties(linear_model(5, outputs), **choice)
         x = table(rows, 5)
@@ -51,8 +51,8 @@ class TestEndToEnd:
         assert got.kind == "logits"
         assert (got.logits == np.round(got.logits, parties.plan.decimals)).all()
 
-    @each("choice", [{}, {"encrypted": True}])
-    @each("rows", [2047, 2048, 2049, 4097, 9000])
+    @each_case("choice", [{}, {"encrypted": True}])
+    @each_case("rows", [2047, 2048, 2049, 4097, 9000])
     def test_many_rows(self, choice, rows):
         parties = Parties(linear_model(3, 2 + 1), **choice)
         x = table(rows)
@@ -175,7 +175,7 @@ class TestRequests:
             parties, forged, RemoteProtocolError, "sent message kind 49, which it may not send"
         )
 
-    @each("kind", [0, 50, 51, 255])
+    @each_case("kind", [0, 50, 51, 255])
     def test_of_another_kind(self, parties, kind):
         query, residues = parties.read(parties.ann.encrypt(table(2)))
         forged = parties.say(query, residues, kind=kind)
@@ -186,7 +186,7 @@ class TestRequests:
         forged = parties.say(query, residues, agreement=b"a" * 32)
         self.refused(parties, forged, RemoteProtocolError, "another layout or other parties")
 
-    @each(
+    @each_case(
         "fields, reason",
         [
             ({"request": b""}, "id has 16 bytes"),
@@ -211,15 +211,15 @@ class TestRequests:
         forged = parties.say(changed(query, **fields), residues)
         self.refused(parties, forged, RemoteProtocolError, f"ann: .*{reason}")
 
-    @each("rows", [1, 3])
-    @each("size", [2047, 2049, 4096, 0])
+    @each_case("rows", [1, 3])
+    @each_case("size", [2047, 2049, 4096, 0])
     def test_of_another_size(self, parties, rows, size):
         query, residues = parties.read(parties.ann.encrypt(table(2)))
         residues = np.resize(residues, size)
         forged = parties.say(changed(query, rows=rows, residues=Vector(40, size)), residues)
         self.refused(parties, forged, RemoteProtocolError, f"has {size} elements and 2048 were")
 
-    @each("place", [0, 1, 1000, 2047])
+    @each_case("place", [0, 1, 1000, 2047])
     def test_with_a_residue_that_is_none(self, parties, place):
         query, residues = parties.read(parties.ann.encrypt(table(2)))
         for wrong in (parties.ring.primes[0], 2**parties.ring.bits - 1):
@@ -263,7 +263,7 @@ class TestAnswers:
         with pytest.raises(RemoteProtocolError, match="a request that this client did not make"):
             parties.ann.decrypt(forged)
 
-    @each(
+    @each_case(
         "change, reason",
         [
             ({"rows": 1}, "answers 1 rows, and 2 were asked"),
@@ -285,7 +285,7 @@ class TestAnswers:
             parties.ann.decrypt(good)
         assert close(parties, parties.ann.decrypt(good, request), table(2))
 
-    @each("place", [0, 1, 2, 2049])
+    @each_case("place", [0, 1, 2, 2049])
     def test_with_a_residue_that_is_none(self, parties, place):
         answer, residues = parties.read(parties.server.predict(parties.ann.encrypt(table(2))))
         residues[place] = parties.ring.primes[0]
@@ -332,7 +332,7 @@ class TestAnotherProcess:
         answer = parties.server.predict(other.encrypt(table(2)))
         assert close(parties, other.decrypt(answer), table(2))
 
-    @each("choice", CHOICES.values())
+    @each_case("choice", CHOICES.values())
     def test_a_key_file_is_all_that_is_needed(self, choice):
         parties = Parties(**choice)
         client = InferenceClient.from_json(parties.ann.to_json().encode(), workers=2)

@@ -8,8 +8,8 @@ from functools import cache
 import msgspec
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import Parties, linear_model, stream, table
-from each_case import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +62,7 @@ def signed(parties, *, name="ann", by="ann", **changes):
 
 
 class TestDamage:
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     @given(data=st.data())
     @settings(max_examples=80)
     def test_a_flipped_bit(self, parties, data):
@@ -72,7 +72,7 @@ class TestDamage:
         bad[at] ^= 1 << data.draw(st.integers(0, 7))
         refuse(parties, bytes(bad), (DecodeError, AuthenticationError, KeyMismatchError))
 
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     @given(data=st.data())
     @settings(max_examples=40)
     def test_cut(self, parties, data):
@@ -80,25 +80,25 @@ class TestDamage:
         size = data.draw(st.integers(0, 300) | st.integers(0, len(good) - 1))
         refuse(parties, good[: min(size, len(good) - 1)], DecodeError)
 
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     def test_trailing_bytes(self, parties):
         good = parties.ann.registration.encode()
         for extra in (b"\x00", b"\xc0", b"x" * 100, b"x" * 10**5):
             refuse(parties, good + extra, DecodeError)
 
-    @each("parties", CHOICES, made)
-    @each("version", [0, 2, 255])
+    @each_case("parties", CHOICES, made)
+    @each_case("version", [0, 2, 255])
     def test_another_version(self, parties, version):
         good = bytearray(parties.ann.registration.encode())
         good[4] = version
         refuse(parties, bytes(good), DecodeError, f"version {version}; this software reads 1")
 
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     @given(st.binary(max_size=200), st.booleans())
     def test_anything(self, parties, data, with_head):
         refuse(parties, (b"SCCK\x01" if with_head else b"") + data, DecodeError)
 
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     def test_claims_of_what_is_not_there(self, parties):
         """MessagePack that announces 4 GB of bytes, elements or depth."""
         for claim in (b"\xc6\xff\xff\xff\xff", b"\xdd\xff\xff\xff\xff", b"\x91" * 5000):
@@ -111,13 +111,13 @@ class TestDamage:
 
 
 class TestLies:
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     def test_the_honest_one_passes(self, parties):
         assert signed(parties) == parties.ann.registration.encode()
         assert parties.server.register(signed(parties)) == "ann"
 
-    @each("parties", CHOICES, made)
-    @each("size", [0, 15, 17])
+    @each_case("parties", CHOICES, made)
+    @each_case("size", [0, 15, 17])
     def test_a_key_id_of_another_length(self, parties, size):
         refuse(
             parties,
@@ -126,14 +126,14 @@ class TestLies:
             "key id in the registration is not 16",
         )
 
-    @each("parties", CHOICES, made)
-    @each("field", ["seed", "public"])
-    @each("change", [lambda b: b + b"x", lambda b: b[:-1] if b else b"x" * 32])
+    @each_case("parties", CHOICES, made)
+    @each_case("field", ["seed", "public"])
+    @each_case("change", [lambda b: b + b"x", lambda b: b[:-1] if b else b"x" * 32])
     def test_a_public_key_of_another_length(self, parties, field, change):
         value = change(getattr(parties.ann.registration, field))
         refuse(parties, signed(parties, **{field: value}), DecodeError, "no public key for this pl")
 
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     def test_of_another_offer(self, parties):
         refuse(parties, signed(parties, offer=b"o" * 32), KeyMismatchError, "for another offer")
         other = Parties(linear_model(4), clients=("ann", "bob"))
@@ -143,8 +143,8 @@ class TestLies:
             (KeyMismatchError, AuthenticationError, DecodeError),
         )
 
-    @each("parties", CHOICES, made)
-    @each("name", ["server", "owner"])
+    @each_case("parties", CHOICES, made)
+    @each_case("name", ["server", "owner"])
     def test_under_the_name_of_another_role(self, parties, name):
         if name == "owner" and not parties.encrypted:
             pytest.skip("this offer has no owner")
@@ -152,19 +152,19 @@ class TestLies:
         with pytest.raises(ParameterError, match="is the name of the server or the model's owner"):
             InferenceClient.create(parties.offer, name)
 
-    @each("parties", CHOICES, made)
-    @each("by", ["server", "owner"])
+    @each_case("parties", CHOICES, made)
+    @each_case("by", ["server", "owner"])
     def test_with_the_key_of_another_role(self, parties, by):
         if by == "owner" and not parties.encrypted:
             pytest.skip("this offer has no owner")
         refuse(parties, signed(parties, name="new", by=by), AuthenticationError, "name or key of")
 
-    @each("parties", CHOICES, made)
-    @each("name", ["", " ann", "a\nb", "x" * 101, "e\u0301"])
+    @each_case("parties", CHOICES, made)
+    @each_case("name", ["", " ann", "a\nb", "x" * 101, "e\u0301"])
     def test_a_name_that_is_none(self, parties, name):
         refuse(parties, signed(parties, name=name), DecodeError, "malformed")
 
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     def test_the_name_of_another_client(self, parties):
         data = signed(parties, name="bob", by="ann", secret_id=b"i" * 16)
         with pytest.raises(
@@ -184,7 +184,7 @@ class TestLies:
         ):
             parties.server.register(data)
 
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     def test_a_signature_of_somebody_else(self, parties):
         good = parties.ann.registration
         other = parties.clients["bob"].registration
@@ -199,8 +199,8 @@ class TestLies:
             data = msgspec.structs.replace(good, **change).encode()
             refuse(parties, data, AuthenticationError, "signature for 'ckks registration' is not")
 
-    @each("parties", CHOICES, made)
-    @each("key", [b"", b"k" * 63, bytes(64)])
+    @each_case("parties", CHOICES, made)
+    @each_case("key", [b"", b"k" * 63, bytes(64)])
     def test_a_key_that_is_none(self, parties, key):
         data = msgspec.structs.replace(parties.ann.registration, key=key).encode()
         refuse(parties, data, KeyMismatchError)
@@ -220,7 +220,7 @@ def test_a_public_key_with_a_residue_that_is_none():
 
 
 class TestKeys:
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     def test_a_new_key_of_the_same_client(self, parties):
         if parties.plan.protect_model:
             pytest.skip("its rows are few")
@@ -240,13 +240,13 @@ class TestKeys:
         with pytest.raises(RemoteProtocolError, match="another session"):
             new.decrypt(answer)
 
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     def test_registering_again_changes_nothing(self, parties):
         count = len(parties.server._clients)
         assert parties.server.register(parties.ann.registration.encode()) == "ann"
         assert len(parties.server._clients) == count
 
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     def test_the_key_id_says_nothing_of_the_key(self, parties):
         secret = parties.ann._circuit.secret
         shown = parties.ann.registration.encode()
@@ -254,7 +254,7 @@ class TestKeys:
         for start in range(0, 32, 8):
             assert secret[start : start + 8] not in shown
 
-    @each("parties", CHOICES, made)
+    @each_case("parties", CHOICES, made)
     def test_fingerprints(self, parties):
         one, two = parties.ann.registration, parties.clients["bob"].registration
         assert one.fingerprint != two.fingerprint
@@ -271,12 +271,12 @@ class TestKeyFiles:
     def changed(self, here, **changes):
         return json.dumps(json.loads(here.ann.to_json()) | changes)
 
-    @each("text", ["", "{}", "[]", "\x00", b"\xff", "[" * 10**6, '{"a":1}'])
+    @each_case("text", ["", "{}", "[]", "\x00", b"\xff", "[" * 10**6, '{"a":1}'])
     def test_no_key_file(self, text):
         with pytest.raises(DecodeError, match="not a client's key"):
             InferenceClient.from_json(text)
 
-    @each(
+    @each_case(
         "change",
         [
             {"format": "another"},
@@ -306,7 +306,7 @@ class TestKeyFiles:
             with pytest.raises((KeyMismatchError, DecodeError)):
                 InferenceClient.from_json(self.changed(here, **change))
 
-    @each("field", ["identity", "registration"])
+    @each_case("field", ["identity", "registration"])
     def test_only_documented_errors(self, here, field):
         value = base64.b64decode(json.loads(here.ann.to_json())[field])
         value = value[:-1] if field == "identity" else value[:-1] + bytes([value[-1] ^ 1])

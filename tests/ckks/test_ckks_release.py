@@ -10,8 +10,8 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import Parties, linear_model, stream, table
-from each_case import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,8 +40,8 @@ SHARED = {
 
 @pytest.mark.parametrize("choice", SHARED.values(), ids=SHARED)
 class TestSharedResults:
-    @each("outputs", [1, 3])
-    @each("precision", [0.1, 1e-4, 1e-7])
+    @each_case("outputs", [1, 3])
+    @each_case("precision", [0.1, 1e-4, 1e-7])
     def test_are_within_the_precision(self, choice, outputs, precision):
         parties = Parties(linear_model(6, outputs), precision=precision, **choice)
         rows = table(6, 6)
@@ -138,7 +138,7 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="for the client only"):
             planner.plan(linear_model(), shareable_rows=1, encrypted=True)
 
-    @each("choice", [{"shareable_rows": -1}, {"max_rows": 0}, {"max_rows": -3}])
+    @each_case("choice", [{"shareable_rows": -1}, {"max_rows": 0}, {"max_rows": -3}])
     def test_no_number_of_rows(self, choice):
         with pytest.raises(ParameterError, match="a number of rows must be positive"):
             planner.plan(linear_model(), **choice)
@@ -160,7 +160,7 @@ class TestAFalsePublicKey:
                     bits = most * (modulus - plan.circuit.flood_bits)
                     assert most == 1 or bits < 0.05 * np.log2(3) * plan.circuit.degree + 1
 
-    @each("most", [1, 2, 5])
+    @each_case("most", [1, 2, 5])
     def test_groups_of_so_many_rows(self, most):
         section = RowRun(64, 6, False, 0, 9, most)
         assert section.capacity == min(10, most)
@@ -216,7 +216,7 @@ class TestServerFiles:
                 parties.ask(table(1, 6))
         assert str(parties.model.weights[0][0]) not in text
 
-    @each("text", ["", "{}", "[]", "\x00", b"\xff", "[" * 10**6])
+    @each_case("text", ["", "{}", "[]", "\x00", b"\xff", "[" * 10**6])
     def test_no_server_file(self, text):
         with pytest.raises(DecodeError, match="not a server's key"):
             InferenceServer.from_json(text, linear_model())

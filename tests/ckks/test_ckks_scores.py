@@ -6,8 +6,8 @@ import warnings
 import msgspec
 import numpy as np
 import pytest
+from cases import each_case
 from ckks.parties import linear_model, stream, table
-from each_case import each
 
 from securecomp.ckks import EncryptedLogisticRegression, InferenceClient, InferenceServer, planner
 from securecomp.ckks.inference_messages import Columns, EncryptedScores
@@ -128,7 +128,7 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="leave no row in a domain of 8"):
             ScoreServer(plan, beyond)
 
-    @each(
+    @each_case(
         "choices",
         [{"protect_model": True}, {"encrypted": True}, {"shareable_rows": 5}],
     )

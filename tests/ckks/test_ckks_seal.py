@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from each_case import each
+from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,8 +63,8 @@ def compressed(message: bytes) -> bytes:
 # Chains
 
 
-@each("ring", [4096, 8192, 16384, 32768])
-@each("rescalings", [2, 3, 4, 5])
+@each_case("ring", [4096, 8192, 16384, 32768])
+@each_case("rescalings", [2, 3, 4, 5])
 def test_a_chosen_chain_is_secure_and_seal_agrees(ring, rescalings):
     for bits in (24, 27, 30, 40):
         chain = choose(ring, bits, rescalings)
@@ -246,7 +246,7 @@ def test_other_parameters_are_refused(context, fresh, keys, key):
             load(keys)
 
 
-@each(
+@each_case(
     "at, value, why",
     [
         (at, value, "SEAL")

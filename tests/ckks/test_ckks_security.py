@@ -3,8 +3,8 @@
 import math
 
 import pytest
+from cases import each_case
 from ckks.parties import linear_model
-from each_case import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +24,7 @@ def test_the_stricter_of_the_two_tables():
     assert {n: min(STANDARD[n], GUIDELINES[n]) for n in STANDARD} == security.LARGEST
 
 
-@each("degree", STANDARD)
+@each_case("degree", STANDARD)
 def test_the_border(degree):
     most = min(STANDARD[degree], GUIDELINES[degree])
     security.check(degree, 2**most - 1)
@@ -32,13 +32,13 @@ def test_the_border(degree):
         security.check(degree, 2**most)
 
 
-@each("degree", [0, 512, 3000, 65536, -2048])
+@each_case("degree", [0, 512, 3000, 65536, -2048])
 def test_a_degree_in_no_table(degree):
     with pytest.raises(ParameterError, match="no security estimate"):
         security.check(degree, 3)
 
 
-@each("degree, bits, count", [(2048, 54, 1), (4096, 54, 2), (8192, 54, 4)])
+@each_case("degree, bits, count", [(2048, 54, 1), (4096, 54, 2), (8192, 54, 4)])
 def test_a_circuit_beyond_the_tables_is_refused(degree, bits, count):
     with pytest.raises(ParameterError, match="not 128-bit secure"):
         LinearParameters(degree, primes(degree, bits, count), 10, 0, 10)

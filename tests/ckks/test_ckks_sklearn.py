@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse
-from each_case import each
+from cases import each_case
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
@@ -113,7 +113,7 @@ ESTIMATORS = {
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@each("name", ESTIMATORS)
+@each_case("name", ESTIMATORS)
 def test_predictions_are_scikit_learns(name):
     estimator, data = ESTIMATORS[name]
     check(fitted(estimator, data), data[0])
@@ -136,13 +136,13 @@ def check(estimator, rows, atol=1e-9):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@each("data", [TWO, THREE])
+@each_case("data", [TWO, THREE])
 def test_cross_validated(data):
     rows = StandardScaler().fit_transform(data[0])
     check(LogisticRegressionCV(Cs=[0.1, 1.0], cv=2, max_iter=2000).fit(rows, data[1]), rows)
 
 
-@each("data", [TWO, THREE])
+@each_case("data", [TWO, THREE])
 def test_sparse_weights(data):
     estimator = fitted(lr(solver="saga", C=0.05, l1_ratio=1.0), (data[0] / data[0].max(0), data[1]))
     dense = LogisticModel.from_sklearn(estimator)
@@ -152,7 +152,7 @@ def test_sparse_weights(data):
     assert 0 in np.array(dense.weights)
 
 
-@each(
+@each_case(
     "labels",
     [
         np.array(["sick", "well"]),
@@ -180,11 +180,11 @@ class TestBounds:
         mean, deviation = THREE[0].mean(axis=0), THREE[0].std(axis=0)
         assert np.allclose(self.bounds(StandardScaler()), np.abs(mean) + 16 * deviation)
 
-    @each("scaler", [MinMaxScaler(), MaxAbsScaler()])
+    @each_case("scaler", [MinMaxScaler(), MaxAbsScaler()])
     def test_of_a_range(self, scaler):
         assert np.allclose(self.bounds(scaler), 2 * np.abs(THREE[0]).max(axis=0))
 
-    @each("steps", [[], [RobustScaler()], [RobustScaler(), StandardScaler()]])
+    @each_case("steps", [[], [RobustScaler()], [RobustScaler(), StandardScaler()]])
     def test_of_nothing(self, steps):
         assert self.bounds(*steps) == (65536.0,) * 4
 
@@ -193,7 +193,7 @@ class TestBounds:
         assert self.bounds(StandardScaler(), MinMaxScaler()) == first
         assert self.bounds("passthrough", StandardScaler()) == first
 
-    @each(
+    @each_case(
         "choice",
         [
             {"with_mean": False},
@@ -210,7 +210,7 @@ class TestBounds:
             model = LogisticModel.from_sklearn(fitted(scaled(lr(), scaler), (rows, THREE[1])))
             assert (np.abs(rows).max(axis=0) <= model.bounds).all()
 
-    @each(
+    @each_case(
         "given, expected",
         [
             (10, (10.0,) * 4),
@@ -223,7 +223,7 @@ class TestBounds:
     def test_given(self, given, expected):
         assert self.bounds(given=given) == expected
 
-    @each(
+    @each_case(
         "given, reason",
         [
             ([1, 2], "2 bounds for 4 features"),
@@ -249,7 +249,7 @@ def test_names():
 
 
 class TestRefusals:
-    @each(
+    @each_case(
         "estimator, reason",
         [
             (LinearRegression(), "LinearRegression is not a logistic regression"),
@@ -292,7 +292,7 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="a class is a number or text, not None"):
             LogisticModel.from_sklearn(estimator)
 
-    @each("estimator", [lr(), sgd(), scaled(lr())])
+    @each_case("estimator", [lr(), sgd(), scaled(lr())])
     def test_not_fitted(self, estimator):
         with pytest.raises(ParameterError, match="is not fitted; call fit first"):
             LogisticModel.from_sklearn(estimator)
@@ -317,7 +317,7 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="not linear"):
             LogisticModel.from_sklearn(estimator)
 
-    @each("estimator", [OneVsRestClassifier(lr()), GridSearchCV(lr(), {"C": [1]})])
+    @each_case("estimator", [OneVsRestClassifier(lr()), GridSearchCV(lr(), {"C": [1]})])
     def test_not_fitted_around_others(self, estimator):
         with pytest.raises(ParameterError, match="not fitted"):
             LogisticModel.from_sklearn(estimator)
@@ -340,15 +340,15 @@ class TestOlderReleases:
         }
         return LogisticModel.from_sklearn(type("LogisticRegression", (), facts | attributes)()).link
 
-    @each("multi_class", ["auto", "deprecated", "multinomial"])
+    @each_case("multi_class", ["auto", "deprecated", "multinomial"])
     def test_multinomial(self, multi_class):
         assert self.link(3, multi_class=multi_class) == "softmax"
 
-    @each("solver", ["lbfgs", "liblinear"])
+    @each_case("solver", ["lbfgs", "liblinear"])
     def test_one_against_the_rest(self, solver):
         assert self.link(3, multi_class="ovr", solver=solver) == "ovr"
 
-    @each("multi_class", ["auto", "deprecated"])
+    @each_case("multi_class", ["auto", "deprecated"])
     def test_liblinear(self, multi_class):
         assert self.link(3, multi_class=multi_class, solver="liblinear") == "ovr"
 

@@ -5,8 +5,8 @@ import math
 
 import msgspec
 import pytest
+from cases import each_case
 from ckks.parties import linear_model
-from each_case import each
 
 from securecomp.ckks import InferencePlan, planner
 from securecomp.ckks.seal import sigmoid_plan
@@ -29,7 +29,7 @@ def refused(found, reason):
         msgspec.json.decode(json.dumps(found), type=InferencePlan)
 
 
-@each(
+@each_case(
     "choices, field",
     [({"protect_model": True}, "flood_bits"), ({"shareable_rows": 9}, "release_bits")],
 )
@@ -48,7 +48,7 @@ def test_noise_that_the_modulus_does_not_hold(choices, field):
     refused(found, "does not hold its largest logit")
 
 
-@each("choices", [{"protect_model": True}, {"shareable_rows": 9}])
+@each_case("choices", [{"protect_model": True}, {"shareable_rows": 9}])
 def test_an_error_below_the_noise(choices):
     plan = planner.plan(linear_model(5), **choices)
     hiding = plan.circuit.hiding / 2.0**plan.circuit.scale_bits
@@ -57,7 +57,7 @@ def test_an_error_below_the_noise(choices):
     refused(facts(plan) | {"error": hiding * 0.99}, reason)
 
 
-@each("kind", KINDS.values())
+@each_case("kind", KINDS.values())
 def test_an_error_that_leaves_rounding_no_half(kind):
     plan = planner.plan(linear_model(5), **kind)
     assert plan.error <= plan.precision / 2

@@ -4,8 +4,8 @@ import copy
 import pickle
 
 import pytest
+from cases import each_case
 from ckks.parties import Parties, table
-from each_case import each
 
 from securecomp.ckks import InferenceClient, InferenceServer, ModelOwner
 from securecomp.errors import LocalProtocolError, SecureCompError
@@ -53,7 +53,7 @@ def test_the_tables():
         assert {event for _, event in cells} == {event for k, event in CALLS if k is kind}
 
 
-@each("kind, state, event", CELLS)
+@each_case("kind, state, event", CELLS)
 def test_what_the_table_does_not_have_is_refused(kind, state, event, shared):
     it = role(shared, kind)
     it.state = state
@@ -66,7 +66,7 @@ def test_what_the_table_does_not_have_is_refused(kind, state, event, shared):
         it.state = S.READY
 
 
-@each("choice", CHOICES.values())
+@each_case("choice", CHOICES.values())
 def test_what_the_table_has_happens(choice):
     parties = Parties(**choice)  # registers, and loads an encrypted model
     assert parties.server.state is parties.ann.state is S.READY
@@ -78,7 +78,7 @@ def test_what_the_table_has_happens(choice):
     assert parties.ann.state is S.READY
 
 
-@each("kind, event", CALLS)
+@each_case("kind, event", CALLS)
 def test_a_refused_call_leaves_the_state(kind, event, shared):
     it = role(shared, kind)
     garbage = {"encrypt": [["x"]], "check": [b"garbage"]}
@@ -88,8 +88,8 @@ def test_a_refused_call_leaves_the_state(kind, event, shared):
     assert it.state is S.READY
 
 
-@each("kind", TABLES)
-@each("state", State)
+@each_case("kind", TABLES)
+@each_case("state", State)
 def test_abort_is_allowed_in_every_state_and_final(kind, state):
     it = role(Parties(), kind)
     it.state = state
@@ -101,7 +101,7 @@ def test_abort_is_allowed_in_every_state_and_final(kind, state):
                 getattr(it, event)(*CALLS[k, event])
 
 
-@each("kind", TABLES)
+@each_case("kind", TABLES)
 def test_abort_when_aborted(kind):
     it = role(Parties(), kind)
     it.abort()
@@ -172,7 +172,7 @@ def test_no_key_file_of_a_dropped_key():
         client.to_json()
 
 
-@each("kind", TABLES)
+@each_case("kind", TABLES)
 def test_roles_are_not_copied(kind, shared):
     it = role(shared, kind)
     for clone in (
@@ -185,7 +185,7 @@ def test_roles_are_not_copied(kind, shared):
             clone(it)
 
 
-@each("kind", TABLES)
+@each_case("kind", TABLES)
 def test_roles_show_their_name_and_state(kind, shared):
     it = role(shared, kind)
     assert repr(it) == f"{kind.__name__}({it.name!r}, ready)"

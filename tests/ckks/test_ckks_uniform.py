@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 from core.prg_reference import derive
 from core.prg_reference import words as keystream
-from each_case import each
 
 from securecomp.ckks.native.ring import Ring, primes
 from securecomp.core import prg
@@ -37,8 +37,8 @@ def filled(size, index, modulus, key=KEY):
     return out
 
 
-@each("modulus", MODULI)
-@each("size, index", [(1, 0), (64, 0), (1000, 3), (4096, 2**40)])
+@each_case("modulus", MODULI)
+@each_case("size, index", [(1, 0), (64, 0), (1000, 3), (4096, 2**40)])
 def test_is_the_reference(modulus, size, index):
     assert filled(size, index, modulus).tolist() == reference(KEY, size, index, modulus)
 
@@ -47,7 +47,7 @@ def test_a_whole_block_is_the_reference():
     assert filled(BLOCK, 1, 2**60 + 33).tolist() == reference(KEY, BLOCK, 1, 2**60 + 33)
 
 
-@each("modulus", MODULI)
+@each_case("modulus", MODULI)
 def test_below_the_modulus_and_even(modulus):
     got = filled(BLOCK, 0, modulus)
     assert got.max() < modulus
@@ -58,7 +58,7 @@ def test_below_the_modulus_and_even(modulus):
         assert chi < 44.3  # 15 degrees of freedom: above in 1 of 10,000 keys
 
 
-@each("modulus, rate", [(2**60 + 33, 0.5), (2**61 - 1, 0.0), (3, 0.25)])
+@each_case("modulus, rate", [(2**60 + 33, 0.5), (2**61 - 1, 0.0), (3, 0.25)])
 def test_how_many_are_drawn_again(modulus, rate):
     first = np.array(keystream(KEY, BLOCK, 0), np.uint64) & np.uint64(
         (1 << modulus.bit_length()) - 1
@@ -70,7 +70,7 @@ def test_how_many_are_drawn_again(modulus, rate):
     assert (got < modulus).all()
 
 
-@each("modulus", [2**60 + 33, 2**61 - 1])
+@each_case("modulus", [2**60 + 33, 2**61 - 1])
 def test_the_same_whatever_the_length(modulus):
     whole = filled(BLOCK, 5, modulus)
     for size in (0, 1, 2, 63, 64, 4096, BLOCK - 1):
@@ -96,7 +96,7 @@ def test_no_secret_in_a_repr():
     assert repr(prg.Uniform(KEY)) == "Uniform(1 secret keys)"
 
 
-@each("degree, bits, count", [(64, 61, 2), (2048, 30, 1), (16384, 50, 2)])
+@each_case("degree, bits, count", [(64, 61, 2), (2048, 30, 1), (16384, 50, 2)])
 def test_the_polynomials_of_a_seed(degree, bits, count):
     """By prime its own key, in blocks of as many polynomials as fit 32768 words."""
     ring = Ring(degree, primes(degree, bits, count))

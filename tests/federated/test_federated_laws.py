@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from federated.cohort import averaged, model, sites
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,7 +93,7 @@ def test_a_studys_patients_are_units(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("protocol", "many"), [("sharing", 500), ("masking", 120)])
+@each_case("protocol, many", [("sharing", 500), ("masking", 120)])
 def test_many_sites(protocol, many):
     data = sites(sizes={f"site {i}": 3 + i % 5 for i in range(many)})
     how = {"rounds": 2, "local_epochs": 2, "dropouts": 5}

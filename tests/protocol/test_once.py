@@ -4,7 +4,7 @@ import contextlib
 import threading
 
 import numpy as np
-import pytest
+from cases import each_case
 from paillier.meeting import Meeting
 from secagg.cohort import SERVER, Cohort, identity
 from sharing.cast import Cast
@@ -202,6 +202,6 @@ def test_every_event_of_a_role_is_a_method_that_claims_it():
             assert getattr(method, "is_step", False), f"{kind.__module__}.{kind.__name__}.{event}"
 
 
-@pytest.mark.parametrize("method", ["save", "restore"])
+@each_case("method", ["save", "restore"])
 def test_saving_and_restoring_claim_the_client_too(method):
     assert getattr(Client, method).is_step

@@ -8,6 +8,7 @@ import textwrap
 
 import msgspec
 import pytest
+from cases import each_case
 from secagg.cohort import Cohort, identity, stream
 from secagg.lying import again, finishes
 
@@ -147,7 +148,7 @@ def test_marks_are_of_one_client(tmp_path):
 # What cannot be saved or restored.
 
 
-@pytest.mark.parametrize("journals", [{}, {BOB: MemoryJournal()}], ids=["none", "memory"])
+@each_case("journals", [{}, {BOB: MemoryJournal()}])
 def test_saving_needs_a_journal_on_disk(journals):
     cohort = Cohort(4, journals=journals)
     cohort.reach("mask")

@@ -4,6 +4,7 @@ import itertools
 from math import comb
 
 import pytest
+from cases import each_case
 from secagg.cohort import STEPS, Cohort, needed
 
 from securecomp.errors import ThresholdError
@@ -87,14 +88,14 @@ def count(clients, active):
     )
 
 
-@pytest.mark.parametrize("active", [False, True], ids=["semi-honest", "active"])
-@pytest.mark.parametrize("clients", [3, 4])
+@each_case("active", [False, True])
+@each_case("clients", [3, 4])
 def test_every_dropout_of_three_and_four(clients, active):
     every(clients, active, count(clients, active))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("active", [False, True], ids=["semi-honest", "active"])
+@each_case("active", [False, True])
 def test_every_dropout_of_five(active):
     every(5, active, count(5, active))
 

@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.stats import chisquare, hypergeom
 from secagg.cohort import Cohort
 
@@ -27,7 +28,7 @@ PUBLISHED = {
 CASES = [(*key, n, *want) for key, row in PUBLISHED.items() for n, want in row.items()]
 
 
-@pytest.mark.parametrize(("active", "corrupt", "dropout", "clients", "degree", "threshold"), CASES)
+@each_case("active, corrupt, dropout, clients, degree, threshold", CASES)
 def test_published_plans(active, corrupt, dropout, clients, degree, threshold):
     assert plan(clients, corrupt, dropout, active=active) == GraphPlan(degree, threshold)
 
@@ -52,11 +53,10 @@ def by_scipy(clients, corrupt, dropout, active, sigma=40, eta=20):
     return None
 
 
-@pytest.mark.parametrize("active", [False, True])
-@pytest.mark.parametrize("clients", [10, 33, 53, 60, 150])
-@pytest.mark.parametrize(
-    ("corrupt", "dropout"),
-    [(0.05, 0.05), (0.1, 0.3), (0.2, 0.2), (0.3, 0.1), (0.4, 0.2), (0.1, 0.4)],
+@each_case("active", [False, True])
+@each_case("clients", [10, 33, 53, 60, 150])
+@each_case(
+    "corrupt, dropout", [(0.05, 0.05), (0.1, 0.3), (0.2, 0.2), (0.3, 0.1), (0.4, 0.2), (0.1, 0.4)]
 )
 def test_plans_by_scipy(clients, corrupt, dropout, active):
     assert plan(clients, corrupt, dropout, active=active) == by_scipy(
@@ -64,7 +64,7 @@ def test_plans_by_scipy(clients, corrupt, dropout, active):
     )
 
 
-@pytest.mark.parametrize(("sigma", "eta"), [(20, 10), (40, 30), (60, 20)])
+@each_case("sigma, eta", [(20, 10), (40, 30), (60, 20)])
 def test_plans_for_other_security(sigma, eta):
     found = plan(120, 0.2, 0.2, sigma=sigma, eta=eta)
     assert found == by_scipy(120, 0.2, 0.2, False, sigma, eta)
@@ -78,7 +78,7 @@ HYPERGEOMETRIC = [
 ]
 
 
-@pytest.mark.parametrize(("total", "marked", "drawn"), HYPERGEOMETRIC)
+@each_case("total, marked, drawn", HYPERGEOMETRIC)
 def test_tails_by_scipy(total, marked, drawn):
     law = hypergeom(total, marked, drawn)
     for x, probability in graph._probabilities(total, marked, drawn):
@@ -94,9 +94,7 @@ def test_tails_by_scipy(total, marked, drawn):
         assert lower == drawn or law.cdf(lower) >= chance * (1 - 1e-9)
 
 
-@pytest.mark.parametrize(
-    ("clients", "degree", "removed"), [(10, 4, 5), (100, 20, 60), (1000, 50, 400), (64, 8, 8)]
-)
+@each_case("clients, degree, removed", [(10, 4, 5), (100, 20, 60), (1000, 50, 400), (64, 8, 8)])
 def test_the_chance_to_fall_apart(clients, degree, removed):
     gaps = clients * (clients - degree - 1) / 2
     all_gone = hypergeom(clients, removed, degree).pmf(degree)
@@ -147,7 +145,7 @@ def ring(adjacent, degree):
     return order
 
 
-@pytest.mark.parametrize("clients", [5, 10, 51, 200])
+@each_case("clients", [5, 10, 51, 200])
 def test_graphs_are_regular_symmetric_and_without_loops(clients):
     for degree in range(2, min(clients - 1, 40), 2):
         adjacent = neighbours(clients, degree, b"seed" * 8)
@@ -160,7 +158,7 @@ def test_graphs_are_regular_symmetric_and_without_loops(clients):
         assert components(adjacent, range(clients)) == 1
 
 
-@pytest.mark.parametrize("degree", [9, 10, 100])
+@each_case("degree", [9, 10, 100])
 def test_the_complete_graph(degree):
     assert neighbours(10, degree, bytes(32)) == [
         [v for v in range(10) if v != u] for u in range(10)
@@ -197,8 +195,8 @@ def test_everyone_has_the_same_graph_and_another_session_another():
     assert renamed.server._graph != cohort.server._graph
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
+@each_case(
+    "arguments, reason",
     [
         ((2, 0.1, 0.1), "the clients of a graph must be at least 3, not 2"),
         ((100, -0.1, 0.1), "at least 0 and below 1"),

@@ -1,6 +1,7 @@
 """Messages that are wrong at every step; see `lying`."""
 
 import pytest
+from cases import each_case
 from secagg.cohort import Cohort, flipped
 from secagg.lying import ALICE, SECURITY, finishes, refused
 
@@ -20,7 +21,7 @@ WAITING = [("semi-honest", s) for s in ("share", "mask", "unmask")] + [
 ]
 
 
-@pytest.mark.parametrize(("security", "step"), WAITING)
+@each_case("security, step", WAITING)
 def test_messages_of_the_wrong_kind(security, step):
     cohort = Cohort(3, security=security)
     everything = {}
@@ -43,7 +44,7 @@ def test_messages_of_the_wrong_kind(security, step):
     finishes(cohort)
 
 
-@pytest.mark.parametrize(("security", "step"), WAITING)
+@each_case("security, step", WAITING)
 def test_messages_of_another_session_round_client_or_sender(security, step):
     cohort = Cohort(3, security=security, seed="one")
     other = Cohort(3, security=security, seed="two")
@@ -66,7 +67,7 @@ def test_messages_of_another_session_round_client_or_sender(security, step):
     finishes(cohort)
 
 
-@pytest.mark.parametrize(("security", "step"), WAITING)
+@each_case("security, step", WAITING)
 def test_messages_changed_on_the_way_or_malformed(security, step):
     cohort = Cohort(3, security=security)
     cohort.reach(step)
@@ -90,7 +91,7 @@ def test_messages_changed_on_the_way_or_malformed(security, step):
     finishes(cohort)
 
 
-@pytest.mark.parametrize("security", SECURITY)
+@each_case("security", SECURITY)
 def test_a_step_is_done_once(security):
     cohort = Cohort(3, security=security)
     for step in cohort.steps:

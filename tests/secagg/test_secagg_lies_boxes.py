@@ -1,6 +1,7 @@
 """A server that changes, moves or keeps back boxes; see `lying`."""
 
 import pytest
+from cases import each_case
 from secagg.cohort import BOX, Cohort, flipped
 from secagg.lying import ALICE, SECURITY, again, finishes, refused
 
@@ -60,7 +61,7 @@ def closed(name):
     return f"{name}: its box was changed on the way, or made for another list of keys"
 
 
-@pytest.mark.parametrize("security", SECURITY)
+@each_case("security", SECURITY)
 def test_boxes_swapped_between_senders(security):
     cohort = Cohort(5, security=security)
     cohort.reach("mask")
@@ -129,7 +130,7 @@ def test_too_few_boxes():
     finishes(cohort)
 
 
-@pytest.mark.parametrize("security", SECURITY)
+@each_case("security", SECURITY)
 def test_a_dropped_box_shows_when_its_sender_survives(security):
     """c1 does not get c4's box and masks without c4; it does not help to reveal a sum with c4."""
     cohort = Cohort(5, security=security)

@@ -1,6 +1,7 @@
 """A server that lies about who advertised which keys; see `lying`."""
 
 import pytest
+from cases import each_case
 from secagg.cohort import BOX, Cohort, changed, flipped
 from secagg.lying import ALICE, SECURITY, SMALL_ORDER, finishes, refused
 
@@ -103,7 +104,7 @@ def test_lies_about_keys(security, reason, lie):
     finishes(cohort)
 
 
-@pytest.mark.parametrize("security", SECURITY)
+@each_case("security", SECURITY)
 def test_too_few_keys(security):
     cohort = Cohort(5, security=security)
     cohort.reach("share")
@@ -163,7 +164,7 @@ def test_replaced_keys_are_not_signed():
     finishes(cohort)
 
 
-@pytest.mark.parametrize("victim", range(5))
+@each_case("victim", range(5))
 def test_every_signature_is_looked_at(victim):
     cohort = Cohort(5, security="active")
     cohort.reach("share")
@@ -185,8 +186,8 @@ def test_swapped_keys():
     finishes(cohort)
 
 
-@pytest.mark.parametrize("field", ["cipher_key", "mask_key"])
-@pytest.mark.parametrize("key", [*SMALL_ORDER, b"", b"\x09" * 31, b"\x09" * 33], ids=bytes.hex)
+@each_case("field", ["cipher_key", "mask_key"])
+@each_case("key", [*SMALL_ORDER, b"", b"\x09" * 31, b"\x09" * 33])
 def test_keys_that_are_no_points_of_large_order(field, key):
     cohort = Cohort(5)
     cohort.reach("share")
@@ -197,7 +198,7 @@ def test_keys_that_are_no_points_of_large_order(field, key):
     finishes(cohort)
 
 
-@pytest.mark.parametrize("field", ["cipher_key", "mask_key"])
+@each_case("field", ["cipher_key", "mask_key"])
 def test_the_same_key_written_in_two_ways(field):
     """RFC 7748, section 5: the top bit is ignored, so that both give the same secrets."""
     cohort = Cohort(5)
@@ -224,7 +225,7 @@ def test_a_client_that_is_no_neighbour():
     finishes(cohort)
 
 
-@pytest.mark.parametrize("security", SECURITY)
+@each_case("security", SECURITY)
 def test_two_lists_of_keys(security):
     """c4 is in the list that c1 gets, and in nobody else's: the boxes do not open."""
     cohort = Cohort(5, security=security)

@@ -3,6 +3,7 @@
 import types
 
 import pytest
+from cases import each_case
 from secagg.cohort import Cohort, flipped
 from secagg.lying import ALICE, SECURITY, again, finishes, refused
 
@@ -57,8 +58,8 @@ def test_lies_about_survivors(security, reason, survivors):
     assert not {"c4", "c5"} & set(result.survivors)
 
 
-@pytest.mark.parametrize("security", SECURITY)
-@pytest.mark.parametrize("clients", [3, 4, 5, 8])
+@each_case("security", SECURITY)
+@each_case("clients", [3, 4, 5, 8])
 def test_too_few_survivors(security, clients):
     cohort = Cohort(clients, security=security)
     step = first(security)
@@ -87,7 +88,7 @@ def test_too_few_neighbours_among_many_survivors():
     finishes(cohort)
 
 
-@pytest.mark.parametrize("alive_first", [True, False])
+@each_case("alive_first", [True, False])
 def test_both_shares_of_a_peer(alive_first):
     """Two requests, with the peer among the survivors and without: one answer."""
     cohort = Cohort(5)
@@ -241,7 +242,7 @@ def consented():
     return cohort
 
 
-@pytest.mark.parametrize("lie", CONSENT_LIES)
+@each_case("lie", CONSENT_LIES)
 def test_lies_about_consents(lie):
     cohort = consented()
     message, error, reason = consent_lies(cohort)[lie]
@@ -249,7 +250,7 @@ def test_lies_about_consents(lie):
     finishes(cohort)
 
 
-@pytest.mark.parametrize("victim", range(5))
+@each_case("victim", range(5))
 def test_every_consent_is_looked_at(victim):
     cohort = consented()
     signatures = [cohort.signatures[i] for i in range(5)]

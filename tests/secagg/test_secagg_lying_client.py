@@ -4,6 +4,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
+from cases import each_case
 from secagg.cohort import BOX, LIMBS, SERVER, Cohort, changed, flipped
 from secagg.lying import SMALL_ORDER, finishes
 
@@ -66,7 +67,7 @@ def with_mallory(cohort, step, data):
 # One message for another.
 
 
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@each_case("security", ["semi-honest", "active"])
 def test_duplicates_early_and_late_messages(security):
     cohort = Cohort(4, security=security)
     said = {}
@@ -92,7 +93,7 @@ def test_a_duplicate_is_called_one():
     refused(cohort, data, RemoteProtocolError, "c2: .*(duplicate|before|twice)")
 
 
-@pytest.mark.parametrize("step", ["share", "mask", "unmask"])
+@each_case("step", ["share", "mask", "unmask"])
 def test_who_dropped_out_does_not_come_back(step):
     """In particular a vector that is late: its mask key may have been put together."""
     cohort = Cohort(5)
@@ -143,7 +144,7 @@ def test_one_client_cannot_speak_for_another():
         cohort.step(step, {MALLORY})
 
 
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@each_case("security", ["semi-honest", "active"])
 def test_messages_of_another_session_or_changed_on_the_way(security):
     cohort, other = Cohort(4, security=security), Cohort(4, security=security, seed="other")
     for step in cohort.steps:
@@ -162,8 +163,8 @@ def test_messages_of_another_session_or_changed_on_the_way(security):
 # Keys.
 
 
-@pytest.mark.parametrize("field", ["cipher_key", "mask_key"])
-@pytest.mark.parametrize("size", [0, 31, 33, 64])
+@each_case("field", ["cipher_key", "mask_key"])
+@each_case("size", [0, 31, 33, 64])
 def test_keys_of_a_wrong_length(field, size):
     cohort = Cohort(4)
     data, message, _ = own(cohort, "advertise")
@@ -197,8 +198,8 @@ def test_keys_that_are_not_signed():
 STOPS = "a client's keys that nobody can go on with are taken"
 
 
-@pytest.mark.parametrize("field", ["cipher_key", "mask_key"])
-@pytest.mark.parametrize("key", [*SMALL_ORDER, flipped(SMALL_ORDER[1], 31, 0x80)], ids=bytes.hex)
+@each_case("field", ["cipher_key", "mask_key"])
+@each_case("key", [*SMALL_ORDER, flipped(SMALL_ORDER[1], 31, 0x80)])
 def test_keys_of_small_order_are_refused_before_they_stop_everyone(field, key):
     cohort = Cohort(4)
     data, message, _ = own(cohort, "advertise")
@@ -217,7 +218,7 @@ def test_two_equal_keys_are_refused_before_they_stop_everyone():
         refused(cohort, wrong, RemoteProtocolError, "c2: ")
 
 
-@pytest.mark.parametrize("field", ["cipher_key", "mask_key"])
+@each_case("field", ["cipher_key", "mask_key"])
 def test_another_clients_key_is_refused_before_it_stops_everyone(field):
     cohort = Cohort(4)
     first = cohort.do("advertise", "c1")
@@ -421,8 +422,8 @@ def test_vectors_of_a_wrong_size_or_width():
     finishes(cohort)
 
 
-@pytest.mark.parametrize("weights", [0, 9])
-@pytest.mark.parametrize("shift", [3500, -3500])
+@each_case("weights", [0, 9])
+@each_case("shift", [3500, -3500])
 def test_a_vector_beyond_the_bound_is_seen_in_the_sum(weights, shift):
     """Masks hide whose it is; that the total cannot be right is seen."""
     cohort = Cohort(3, bound=1000, max_weight=weights)
@@ -441,7 +442,7 @@ def test_a_vector_beyond_the_bound_is_seen_in_the_sum(weights, shift):
     assert cohort.server.state is State.ABORTED
 
 
-@pytest.mark.parametrize("by", [1, -28])
+@each_case("by", [1, -28])
 def test_a_weight_beyond_the_agreed_one_is_seen_in_the_sum(by):
     cohort = Cohort(3, bound=1000, max_weight=9)
     cohort.weights = dict.fromkeys(cohort, 9)
@@ -459,7 +460,7 @@ def test_a_weight_beyond_the_agreed_one_is_seen_in_the_sum(by):
 # Consents.
 
 
-@pytest.mark.parametrize("size", [0, 63, 65])
+@each_case("size", [0, 63, 65])
 def test_a_consent_of_a_wrong_length(size):
     cohort = Cohort(4, security="active")
     cohort.reach("consent")
@@ -481,7 +482,7 @@ def test_a_bad_consent_does_not_stop_the_others():
     assert cohort.server.result().values.tolist() == cohort.total(cohort.names)
 
 
-@pytest.mark.parametrize("step", ["mask", "share", "advertise"])
+@each_case("step", ["mask", "share", "advertise"])
 def test_who_did_not_survive_has_no_say_at_the_end(step):
     cohort = Cohort(7, security="active")
     cohort.reach("consent", {step: {MALLORY}})
@@ -529,8 +530,8 @@ def test_shares_of_other_owners():
     assert cohort.server.result().values.tolist() == cohort.total(["c0", "c1", "c2", "c3"])
 
 
-@pytest.mark.parametrize("owner", ["c0", "c2", "c4"])
-@pytest.mark.parametrize("others", [2, 3])
+@each_case("owner", ["c0", "c2", "c4"])
+@each_case("others", [2, 3])
 def test_a_changed_share_at_the_end_is_seen(owner, others):
     """Of a survivor's seed (c0), its own (c2), or a dropped client's mask key (c4).
 

@@ -3,6 +3,7 @@
 from dataclasses import fields, replace
 
 import pytest
+from cases import each_case
 from secagg.cohort import SERVER, Cohort, identity, needed
 
 from securecomp.errors import ParameterError, RangeError, SecureCompError, ThresholdError
@@ -13,8 +14,8 @@ CHOSEN = Parameters.choose(5, 1000)
 SPARSE = Parameters.choose(60, 1000, corrupt=0.05, dropout=0.05)
 
 
-@pytest.mark.parametrize("clients", [3, 4, 5, 6, 7, 20, 49])
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@each_case("clients", [3, 4, 5, 6, 7, 20, 49])
+@each_case("security", ["semi-honest", "active"])
 def test_small_cohorts_get_the_complete_graph(clients, security):
     p = Parameters.choose(clients, 10, security=security)
     threshold = needed(clients, security == "active")
@@ -47,15 +48,15 @@ def test_fifty_clients_get_a_sparse_graph():
     assert (small.degree, small.threshold) == (8, 4)
 
 
-@pytest.mark.parametrize("clients", [-1, 0, 1, 2])
+@each_case("clients", [-1, 0, 1, 2])
 def test_two_clients_are_too_few(clients):
     with pytest.raises(ThresholdError, match="each sees the other's vector") as error:
         Parameters.choose(clients, 10)
     assert (error.value.needed, error.value.got) == (3, clients)
 
 
-@pytest.mark.parametrize(
-    ("choices", "error", "reason"),
+@each_case(
+    "choices, error, reason",
     [
         ({"security": "passive"}, ParameterError, 'is "semi-honest" or "active", not \'passive\''),
         ({"security": "active", "complete": False}, ParameterError, "graph; leave out complete"),
@@ -74,13 +75,13 @@ def test_impossible_choices(choices, error, reason):
         Parameters.choose(clients, 10, **choices)
 
 
-@pytest.mark.parametrize("rate", ["corrupt", "dropout"])
+@each_case("rate", ["corrupt", "dropout"])
 def test_a_rate_that_is_not_a_number(rate):
     with pytest.raises(ParameterError, match="rates"):
         Parameters.choose(60, 10, **{rate: float("nan")})
 
 
-@pytest.mark.parametrize("clients", [10, 49])
+@each_case("clients", [10, 49])
 def test_the_complete_graph_stands_the_corruption_that_was_asked_for(clients):
     """Otherwise the corrupt clients alone hold as many shares of a secret as bring it back."""
     try:
@@ -100,8 +101,8 @@ def test_a_rate_is_rounded_to_the_safe_side():
     assert (sparse.corrupt, sparse.dropout) == (124, 51)
 
 
-@pytest.mark.parametrize(
-    ("clients", "corrupt", "threshold"),
+@each_case(
+    "clients, corrupt, threshold",
     [(10, 0.4, 8), (100, 0.34, 68), (100, 0.58, 80), (30, 0.5, 23), (31, 0.5, 24), (9, 0.3, 7)],
 )
 def test_an_active_threshold_stands_the_corruption_that_was_asked_for(clients, corrupt, threshold):
@@ -180,7 +181,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("terms", "error", "reason"), BAD)
+@each_case("terms, error, reason", BAD)
 def test_bad_terms_are_refused_by_client_and_server(terms, error, reason):
     refused(Cohort(5), CHOSEN.terms() | terms, error, reason)
 
@@ -198,13 +199,13 @@ BAD_SPARSE = [
 ]
 
 
-@pytest.mark.parametrize(("terms", "error", "reason"), BAD_SPARSE)
+@each_case("terms, error, reason", BAD_SPARSE)
 def test_bad_terms_of_a_sparse_graph(terms, error, reason):
     cohort = Cohort(60, parameters=SPARSE)
     refused(cohort, SPARSE.terms() | terms, error, reason)
 
 
-@pytest.mark.parametrize("clients", [5, 10, 19])
+@each_case("clients", [5, 10, 19])
 def test_a_rate_below_one_client_is_no_protection(clients):
     """5 % of less than 20 clients is nobody: degree 2 and threshold 2 pass as the plan.
 
@@ -216,12 +217,12 @@ def test_a_rate_below_one_client_is_no_protection(clients):
     refused(cohort, cohort.parameters.terms() | ring, SecureCompError, "corrupt|complete")
 
 
-@pytest.mark.parametrize("bits", [64, 65, 1000, 2**40])
+@each_case("bits", [64, 65, 1000, 2**40])
 def test_a_modulus_beyond_the_words(bits):
     refused(Cohort(5), CHOSEN.terms() | {"bits": bits}, RangeError, "63 bits")
 
 
-@pytest.mark.parametrize("minimum", [3, 31, 56])
+@each_case("minimum", [3, 31, 56])
 def test_a_sparse_graph_is_for_the_dropouts_it_was_planned_for(minimum):
     """Bell et al., algorithm 2: below (1 - dropout) n the run ends.
 
@@ -263,7 +264,7 @@ def test_a_session_of_another_protocol_or_with_two_servers():
         Client(two, "c1", identity("c1"))
 
 
-@pytest.mark.parametrize("twin", ["c1", SERVER])
+@each_case("twin", ["c1", SERVER])
 def test_one_key_under_two_names_is_refused(twin):
     """A party with several names counts several times towards every threshold."""
     cohort = Cohort(5)

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from click.testing import CliRunner
 from secagg.cohort import ANSWERS, KINDS, stream
 
@@ -57,7 +58,7 @@ def answers(study):
     return [result.to_json() for result in asked]
 
 
-@pytest.mark.parametrize("security", SECURITY)
+@each_case("security", SECURITY)
 def test_a_study_has_the_same_numbers(security):
     masking = Study(frames(), protocol=Masking(security))
     assert answers(masking) == answers(Study(frames(), protocol="sharing"))
@@ -126,7 +127,7 @@ def run(values, bound, security="semi-honest", receivers=None):
     return total, carrier
 
 
-@pytest.mark.parametrize("security", SECURITY)
+@each_case("security", SECURITY)
 def test_every_message_is_carried_once(security):
     values = {name: [i, -i] for i, name in enumerate(SITES)}
     total, carrier = run(values, 10, security)
@@ -172,7 +173,7 @@ def test_a_value_beyond_the_bound_is_found_before_anything_leaves():
     assert carrier.record == []
 
 
-@pytest.mark.parametrize("length", [0, 1, 70_000])
+@each_case("length", [0, 1, 70_000])
 def test_sums_of_every_length_in_threads_too(length):
     bound = 2**33
     ramp = np.arange(length) - length // 2
@@ -182,7 +183,7 @@ def test_sums_of_every_length_in_threads_too(length):
     assert np.array_equal(total, ramp * -2)
 
 
-@pytest.mark.parametrize("numbers", [{"decimals": 2}, {"bits": 20}], ids=repr)
+@each_case("numbers", [{"decimals": 2}, {"bits": 20}])
 def test_secure_sums_are_the_same_as_by_sharing(numbers):
     source = np.random.Generator(np.random.PCG64(1))
     vectors = {n: np.round(source.uniform(-999, 999, (3, 5)), 2) for n in SITES}

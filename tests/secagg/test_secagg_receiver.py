@@ -1,6 +1,7 @@
 """Who gets the total takes it from the server alone, and only if it can be one."""
 
 import pytest
+from cases import each_case
 from secagg.cohort import SERVER, Cohort, flipped
 
 from securecomp.errors import (
@@ -95,8 +96,8 @@ def test_a_total_at_the_bounds_of_its_survivors(cohort):
     assert got.mean().tolist() == [1000.0, -1000.0, 0.0, 1 / 3]
 
 
-@pytest.mark.parametrize(
-    ("values", "reason"),
+@each_case(
+    "values, reason",
     [
         ([0, 0, 0, 0, 37], "the total weight is beyond"),
         ([0, 0, 0, 0, -1], "the total weight is beyond"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each_case
 from secagg.cohort import SERVER, Cohort
 from secagg.lying import again, finishes
 
@@ -14,7 +15,7 @@ from securecomp.sharing import shamir
 SECURITY = ["semi-honest", "active"]
 
 
-@pytest.mark.parametrize("choices", [{}, {"security": "active"}, {"max_weight": 5}], ids=repr)
+@each_case("choices", [{}, {"security": "active"}, {"max_weight": 5}])
 def test_several_rounds_give_exact_sums(choices):
     cohort = Cohort(4, **choices)
     finishes(cohort)
@@ -102,7 +103,7 @@ def recover(cohort, number, victim):
     return shamir.to_bytes(shamir.reconstruct(points, rows), 32)
 
 
-@pytest.mark.parametrize("security", SECURITY)
+@each_case("security", SECURITY)
 def test_a_dropout_does_not_open_an_earlier_round(security):
     """Every survivor's seed is known from then; with the mask key its vector would lie open."""
     cohort = Cohort(5, security=security)
@@ -165,7 +166,7 @@ def test_who_does_not_come_to_the_next_round_has_dropped_out():
     assert len(cohort.revealed["c0", "c3"]) == 1
 
 
-@pytest.mark.parametrize("layout", [Layout(4, 2**62), Layout(4, 1639)])
+@each_case("layout", [Layout(4, 2**62), Layout(4, 1639)])
 def test_a_layout_that_does_not_fit_is_refused_and_another_is_taken(layout):
     """13 bits are for four clients with values up to 1023."""
     cohort = Cohort(4)
@@ -180,7 +181,7 @@ def test_a_layout_that_does_not_fit_is_refused_and_another_is_taken(layout):
     finishes(cohort)
 
 
-@pytest.mark.parametrize("step", ["mask", "unmask"])
+@each_case("step", ["mask", "unmask"])
 def test_messages_of_an_earlier_round_are_refused(step):
     cohort = Cohort(4)
     cohort.reach(step)

@@ -4,7 +4,7 @@ import io
 
 import msgspec
 import numpy as np
-import pytest
+from cases import each_case
 from rich.console import Console
 from rich.pretty import pretty_repr
 from scipy.stats import chi2_contingency, chisquare
@@ -52,8 +52,8 @@ def cells(residues, bits):
     ]
 
 
-@pytest.mark.parametrize("bound", [1000, 2**28, 2**40], ids=["13 bits", "31 bits", "43 bits"])
-@pytest.mark.parametrize("who", ["c0", "c1", "c2"])
+@each_case("bound", [1000, 2**28, 2**40])
+@each_case("who", ["c0", "c1", "c2"])
 def test_masked_vectors_of_two_inputs_look_the_same(bound, who):
     one, bits, _, _ = masked(bound, "inputs one", bound, who)
     two, _, _, _ = masked(-bound, "inputs two", bound, who)
@@ -69,7 +69,7 @@ def test_masked_vectors_of_two_inputs_look_the_same(bound, who):
         assert (residues[: LENGTH // 2] == residues[LENGTH // 2 :]).mean() < 0.01
 
 
-@pytest.mark.parametrize("known", ["pairwise masks", "self mask"])
+@each_case("known", ["pairwise masks", "self mask"])
 def test_either_mask_alone_hides_the_vector(known):
     """Who dropped out has its seed left (double masking), who survived its masks with peers."""
     residues, bits, plus, minus = masked(1000, "double", 1000)
@@ -137,7 +137,7 @@ def secrets_of(client):
     return [secret for secret in found if secret]
 
 
-@pytest.mark.parametrize("step", ["share", "mask", "unmask"])
+@each_case("step", ["share", "mask", "unmask"])
 def test_no_secret_is_shown_by_a_client(step):
     cohort = Cohort(4)
     cohort.reach(step)
@@ -149,7 +149,7 @@ def test_no_secret_is_shown_by_a_client(step):
             assert not any(shown(secret, text) for secret in secrets)
 
 
-@pytest.mark.parametrize("show", [repr, str, lambda ring: repr([ring]), "{}".format], ids=range(4))
+@each_case("show", [repr, str, lambda ring: repr([ring]), "{}".format])
 def test_no_secret_is_shown_by_a_key_ring(show):
     cohort = Cohort(4)
     cohort.reach("mask")
@@ -196,7 +196,7 @@ def holds(role, secret):
     return any(secret in data for data in reachable(role))
 
 
-@pytest.mark.parametrize("security", SECURITY)
+@each_case("security", SECURITY)
 def test_secrets_go_when_they_are_spent(security):
     cohort = Cohort(4, security=security)
     client = cohort.clients["c1"]
@@ -221,7 +221,7 @@ def test_secrets_go_when_they_are_spent(security):
     assert not any(holds(client, secret) for secret in (*keys, seed, *shares))
 
 
-@pytest.mark.parametrize("security", SECURITY)
+@each_case("security", SECURITY)
 def test_all_secrets_go_when_somebody_dropped_out(security):
     cohort = Cohort(4, security=security)
     cohort.reach("mask")
@@ -233,7 +233,7 @@ def test_all_secrets_go_when_somebody_dropped_out(security):
     assert any(holds(cohort.clients["c3"], secret) for secret in secrets["c3"])
 
 
-@pytest.mark.parametrize("step", ["share", "mask", "unmask"])
+@each_case("step", ["share", "mask", "unmask"])
 def test_a_stopped_client_has_no_secrets(step):
     cohort = Cohort(4)
     cohort.reach(step)

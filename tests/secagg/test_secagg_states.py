@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+from cases import each_case
 from secagg.cohort import SERVER, Cohort
 
 from securecomp.errors import LocalProtocolError
@@ -75,7 +76,7 @@ def test_the_tables():
         assert events == {event for k, event in CALLS if k is kind}
 
 
-@pytest.mark.parametrize(("kind", "state", "event"), CELLS)
+@each_case("kind, state, event", CELLS)
 def test_what_the_table_does_not_have_is_refused(kind, state, event):
     it = role(Cohort(3), kind)
     it.state = state
@@ -85,7 +86,7 @@ def test_what_the_table_does_not_have_is_refused(kind, state, event):
     assert it.state is state
 
 
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@each_case("security", ["semi-honest", "active"])
 def test_what_the_table_has_happens(security):
     cohort = Cohort(3, security=security)
     client, server = cohort.clients["c1"], cohort.server
@@ -122,8 +123,8 @@ def test_what_the_table_has_happens(security):
     assert receiver.state is S.DONE
 
 
-@pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize("state", State)
+@each_case("kind", TABLES)
+@each_case("state", State)
 def test_abort_is_allowed_in_every_state_and_final(kind, state):
     it = role(Cohort(3), kind)
     it.state = state
@@ -135,7 +136,7 @@ def test_abort_is_allowed_in_every_state_and_final(kind, state):
                 getattr(it, event)(*CALLS[k, event])
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@each_case("kind", TABLES)
 def test_roles_are_not_copied(kind):
     it = role(Cohort(3), kind)
     for clone in (
@@ -148,7 +149,7 @@ def test_roles_are_not_copied(kind):
             clone(it)
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@each_case("kind", TABLES)
 def test_roles_show_their_name_and_state(kind):
     it = role(Cohort(3), kind)
     assert repr(it) == f"{kind.__name__}({it.name!r}, {it.state.value})"

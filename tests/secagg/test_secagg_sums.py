@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import each_case
 from secagg.cohort import LIMIT, Cohort
 
 from securecomp.errors import ParameterError, RangeError
@@ -36,7 +37,7 @@ def check(cohort):
     return result
 
 
-@pytest.mark.parametrize("bits", range(1, 64))
+@each_case("bits", range(1, 64))
 def test_every_modulus(bits):
     for length in (1, 65):
         cohort = cohort_of(bits, length)
@@ -52,21 +53,21 @@ def test_every_modulus(bits):
         check(cohort)
 
 
-@pytest.mark.parametrize("bits", [1, 7, 8, 31, 32, 33, 61, 62, 63])
-@pytest.mark.parametrize("sign", [1, -1])
+@each_case("bits", [1, 7, 8, 31, 32, 33, 61, 62, 63])
+@each_case("sign", [1, -1])
 def test_all_values_at_a_bound(bits, sign):
     cohort = cohort_of(bits, 66)
     cohort.values = dict.fromkeys(cohort, np.full(66, sign * widest(bits), np.int64))
     assert check(cohort).values.tolist() == [sign * 3 * widest(bits)] * 66
 
 
-@pytest.mark.parametrize("bits", [20, 32, 33, 63])
-@pytest.mark.parametrize("length", LENGTHS)
+@each_case("bits", [20, 32, 33, 63])
+@each_case("length", LENGTHS)
 def test_every_length(bits, length):
     check(cohort_of(bits, length))
 
 
-@pytest.mark.parametrize("length", [0, 1, 65, BLOCK])
+@each_case("length", [0, 1, 65, BLOCK])
 def test_weights_with_every_length(length):
     cohort = Cohort(3, length=length, bound=1000, max_weight=9)
     cohort.weights = {"c0": 0, "c1": 9, "c2": 4}
@@ -101,8 +102,9 @@ def test_sixty_three_bits_are_the_end():
         Parameters.choose(4, LIMIT // 4 + 1)
 
 
-@pytest.mark.parametrize(
-    "dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+@each_case(
+    "dtype",
+    [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64],
 )
 def test_every_integer_type(dtype):
     cohort = Cohort(3, length=3, bound=100)
@@ -150,7 +152,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("values", "error", "reason"), WRONG)
+@each_case("values, error, reason", WRONG)
 def test_a_wrong_vector_is_refused_by_name_and_can_be_corrected(values, error, reason):
     cohort = Cohort(3)
     cohort.reach("mask")
@@ -172,7 +174,7 @@ WRONG_WEIGHTS = [
 ]
 
 
-@pytest.mark.parametrize(("weight", "error", "reason"), WRONG_WEIGHTS)
+@each_case("weight, error, reason", WRONG_WEIGHTS)
 def test_a_wrong_weight_is_refused_by_name_and_can_be_corrected(weight, error, reason):
     cohort = Cohort(3, max_weight=9)
     cohort.reach("mask")
@@ -183,7 +185,7 @@ def test_a_wrong_weight_is_refused_by_name_and_can_be_corrected(weight, error, r
     check(cohort)
 
 
-@pytest.mark.parametrize("weight", [0, 1])
+@each_case("weight", [0, 1])
 def test_a_weight_where_none_was_agreed(weight):
     cohort = Cohort(3)
     cohort.reach("mask")

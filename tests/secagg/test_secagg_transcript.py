@@ -3,7 +3,7 @@
 import json
 
 import numpy as np
-import pytest
+from cases import each_case
 from secagg import reference
 from secagg.cohort import SERVER, Cohort
 
@@ -46,7 +46,7 @@ def library(case, seed=None):
     return cohort, sent
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_case("name", CASES)
 def test_the_library_sends_what_the_reference_says(name):
     run = want(name)
     cohort, sent = library(CASES[name])
@@ -64,7 +64,7 @@ def test_the_library_sends_what_the_reference_says(name):
         assert got.weight == result.weight
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_case("name", CASES)
 def test_the_transcript_is_the_recorded_one(name):
     run, case = want(name), CASES[name]
     assert run.agreement.hex() == case["agreement"]

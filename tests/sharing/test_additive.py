@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import stats
 from sharing.cast import stream
 
@@ -30,8 +31,8 @@ def vectors(*arrays, parties=3):
     return [shared(array, parties, f"vector {i}") for i, array in enumerate(arrays)]
 
 
-@pytest.mark.parametrize("parties", range(2, 11))
-@pytest.mark.parametrize("shape", [(1,), (5,), (0,), (0, 3), (2, 0, 4), (2, 3), (2, 3, 4)])
+@each_case("parties", range(2, 11))
+@each_case("shape", [(1,), (5,), (0,), (0, 3), (2, 0, 4), (2, 3), (2, 3, 4)])
 def test_every_shape_comes_back(shape, parties):
     values = (np.arange(np.prod(shape, dtype=int), dtype=np.uint64) * 977).reshape(shape)
     shares = shared(values, parties)
@@ -45,7 +46,7 @@ def test_every_shape_comes_back(shape, parties):
     assert total.tolist() == values.tolist()
 
 
-@pytest.mark.parametrize("value", [7, np.uint64(7), np.int8(7), np.array(7)])
+@each_case("value", [7, np.uint64(7), np.int8(7), np.array(7)])
 def test_a_scalar_comes_back_as_a_scalar(value):
     shares = shared(value)
     assert {s.shape for s in shares} == {()}
@@ -55,7 +56,7 @@ def test_a_scalar_comes_back_as_a_scalar(value):
     assert int(total) == 7
 
 
-@pytest.mark.parametrize(
+@each_case(
     "operation",
     [
         lambda s: s + s,
@@ -65,7 +66,6 @@ def test_a_scalar_comes_back_as_a_scalar(value):
         lambda s: 2 - s,
         lambda s: s * 3,
     ],
-    ids=["s + s", "s + s - s", "-s", "s + 1", "2 - s", "s * 3"],
 )
 def test_the_linear_algebra_of_a_scalar_is_a_scalar(operation):
     shares = [operation(s) for s in shared(7)]
@@ -73,7 +73,7 @@ def test_the_linear_algebra_of_a_scalar_is_a_scalar(operation):
     assert int(reconstruct(shares)) == operation(7) % P
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
+@each_case("dtype", INTEGERS)
 def test_every_integer_type_is_taken(dtype):
     top = min(np.iinfo(dtype).max, P - 1)
     values = np.array([0, 1, 100, top], dtype)
@@ -86,7 +86,7 @@ def test_python_integers_are_taken():
     assert opened(shared([])) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "view",
     [
         lambda a: a.T,
@@ -119,7 +119,7 @@ def test_putting_together_leaves_the_shares_as_they_were():
     assert opened(shares) == [1, 2]
 
 
-@pytest.mark.parametrize("size", [BLOCK_WORDS - 1, BLOCK_WORDS, BLOCK_WORDS + 1, 2 * BLOCK_WORDS])
+@each_case("size", [BLOCK_WORDS - 1, BLOCK_WORDS, BLOCK_WORDS + 1, 2 * BLOCK_WORDS])
 def test_blocks_meet_without_a_seam(size):
     values = np.arange(size, dtype=np.uint64) * np.uint64(P // size)
     assert np.array_equal(reconstruct(shared(values)), values)
@@ -151,15 +151,15 @@ def test_two_splits_of_one_array_have_nothing_in_common():
         assert not (a == b).any()
 
 
-@pytest.mark.parametrize("parties", [-1, 0, 1, MAX_PARTIES + 1])
+@each_case("parties", [-1, 0, 1, MAX_PARTIES + 1])
 def test_a_number_of_parties_that_cannot_be(parties):
     message = f"parties must be from 2 to {MAX_PARTIES}, not {parties}"
     with pytest.raises(ParameterError, match=message):
         split([1], parties)
 
 
-@pytest.mark.parametrize(
-    ("parties", "name"),
+@each_case(
+    "parties, name",
     [(True, "bool"), (2.0, "float"), ("2", "str"), (None, "NoneType"), (np.float64(2), "float64")],
 )
 def test_parties_that_are_not_a_number(parties, name):
@@ -172,7 +172,7 @@ def test_a_numpy_integer_is_a_number_of_parties():
     assert [type(s.parties) for s in shares] == [int, int]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "values",
     [
         [-1],
@@ -192,7 +192,7 @@ def test_what_is_not_a_canonical_residue(values):
         split(values, 2)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "values",
     [
         [1.0],
@@ -216,7 +216,7 @@ def test_no_shares():
         reconstruct([])
 
 
-@pytest.mark.parametrize("parties", [2, 3, 5])
+@each_case("parties", [2, 3, 5])
 def test_a_missing_share_is_named(parties):
     shares = shared([1, 2], parties)
     for absent in shares:
@@ -294,7 +294,7 @@ CONSTANTS = [
 ]
 
 
-@pytest.mark.parametrize("constant", CONSTANTS, ids=repr)
+@each_case("constant", CONSTANTS)
 def test_public_constants_on_both_sides(constant):
     public = np.broadcast_to(np.array(constant, object), 4).tolist()
     pairs = list(zip(A, map(int, public), strict=True))
@@ -307,7 +307,7 @@ def test_public_constants_on_both_sides(constant):
     assert opened([constant * s for s in shares]) == [(a * c) % P for a, c in pairs]
 
 
-@pytest.mark.parametrize("constant", [3, np.int64(3), np.array([3, 4, 5, 6]), [3, 4, 5, 6]])
+@each_case("constant", [3, np.int64(3), np.array([3, 4, 5, 6]), [3, 4, 5, 6]])
 def test_an_operation_with_a_share_is_a_share(constant):
     (shares,) = vectors(A)
     for share in shares:
@@ -334,8 +334,8 @@ def test_operations_leave_their_operands_as_they_were():
     assert [s.residues.tolist() for s in (*a, *b)] == before
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
+@each_case(
+    "left, right",
     [((3,), (1,)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((4, 2, 3), (2, 1)), ((0, 3), (1,))],
 )
 def test_operands_broadcast(left, right):
@@ -365,7 +365,7 @@ def test_a_long_expression():
     ]
 
 
-@pytest.mark.parametrize("other", [1.5, np.array([1.0]), "x", None, [1, 2.5], 1j])
+@each_case("other", [1.5, np.array([1.0]), "x", None, [1, 2.5], 1j])
 def test_constants_that_are_not_integers(other):
     share = shared([1])[0]
     for operation in (
@@ -441,7 +441,7 @@ def cells(shares, bits=2):
     return np.bincount(code, minlength=1 << (2 * bits * len(shares)))
 
 
-@pytest.mark.parametrize("parties", [2, 3])
+@each_case("parties", [2, 3])
 def test_all_shares_but_one_look_the_same_whatever_the_secret(parties):
     secrets = {
         "zeros": np.zeros(SIZE, int),
@@ -465,7 +465,7 @@ def test_all_shares_together_do_not_look_random():
     assert stats.chisquare(cells(shares)).pvalue < 1e-100
 
 
-@pytest.mark.parametrize("parties", [2, 3, 5])
+@each_case("parties", [2, 3, 5])
 def test_one_share_says_nothing_about_another(parties):
     shares = shared(np.zeros(SIZE, int), parties, "correlation")
     for a, b in itertools.combinations(shares, 2):

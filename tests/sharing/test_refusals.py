@@ -5,6 +5,7 @@ Every refusal is followed by the honest run, whose total must come out exactly.
 
 import numpy as np
 import pytest
+from cases import each_case
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sharing import reference
 from sharing.bodies import BAD_DEALS, BAD_PARTIALS, MALFORMED, SEED_BODY, SUM_BODY
@@ -212,8 +213,8 @@ def test_the_sender_of_a_malformed_body_is_named(cast, what):
         assert raised.value.sender == sender
 
 
-@pytest.mark.parametrize("where", [0, 63, BLOCK - 1, BLOCK, 2 * BLOCK + 5, 2 * BLOCK + 76])
-@pytest.mark.parametrize("first", [True, False])
+@each_case("where", [0, 63, BLOCK - 1, BLOCK, 2 * BLOCK + 5, 2 * BLOCK + 76])
+@each_case("first", [True, False])
 def test_a_long_vector_that_is_wrong_somewhere_changes_nothing(where, first):
     """Also when blocks before the wrong one are right, and could be added already."""
     length = 2 * BLOCK + 77

@@ -5,6 +5,7 @@ import gc
 import msgspec
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import stats
 from sharing.cast import CASTS, Cast, stream, vector
 
@@ -40,7 +41,7 @@ def test_a_hospital_that_is_a_server_keeps_its_vector():
     assert explicit == {"north": "north", "south": "south", "east": "north"}
 
 
-@pytest.mark.parametrize("facts", CASTS.values(), ids=CASTS)
+@each_case("facts", CASTS.values())
 def test_every_server_but_one_gets_a_seed(facts):
     cast = Cast(**facts)
     for name, messages in cast.deals().items():
@@ -54,7 +55,7 @@ def test_every_server_but_one_gets_a_seed(facts):
                 assert len(payload) == 0
 
 
-@pytest.mark.parametrize("length", [1, 100, 10_000])
+@each_case("length", [1, 100, 10_000])
 def test_with_all_only_seeds_leave_their_owner(length):
     cast = Cast(("north", "south", "east", "west"), "all", length=length)
     for name, messages in cast.deals().items():
@@ -77,7 +78,7 @@ def shares_of(cast, name, messages):
     return shares
 
 
-@pytest.mark.parametrize("facts", CASTS.values(), ids=CASTS)
+@each_case("facts", CASTS.values())
 def test_the_shares_add_up_to_the_vector(facts):
     cast = Cast(**facts)
     values = cast.values()
@@ -123,8 +124,8 @@ def histogram(residues, bits):
     return np.bincount(code, minlength=1 << (bits * residues.shape[1]))
 
 
-@pytest.mark.parametrize(
-    ("servers", "seen"),
+@each_case(
+    "servers, seen",
     [
         (("one", "two"), ("one",)),
         (("one", "two"), ("two",)),
@@ -133,7 +134,6 @@ def histogram(residues, bits):
         (("one", "two", "three"), ("two", "three")),
         ("all", ("south",)),
     ],
-    ids=str,
 )
 def test_what_all_servers_but_one_see_does_not_depend_on_the_vector(servers, seen):
     bits = 4 if len(seen) == 1 else 3
@@ -242,7 +242,7 @@ class Failing:
         return self.source(size)
 
 
-@pytest.mark.parametrize("servers", [("one", "two", "three"), "all"])
+@each_case("servers", [("one", "two", "three"), "all"])
 def test_a_failed_publication_is_not_followed_by_a_wrong_one(servers):
     cast = Cast(servers=servers)
     name = cast.servers[0]

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -41,7 +42,7 @@ def split(secrets, threshold, points, seed="shamir"):
 SECRETS = (0, 1, P - 1, 2**60, 123456789)
 
 
-@pytest.mark.parametrize("parties", [1, 2, 3, 5, 6])
+@each_case("parties", [1, 2, 3, 5, 6])
 def test_every_subset_of_every_size(parties):
     points = [7, 1, 2**32 - 1, 1000, 2, 65537][:parties]
     for threshold in range(1, parties + 1):
@@ -121,7 +122,7 @@ def test_round_trip(secrets, points, data):
     assert got.tolist() == secrets
 
 
-@pytest.mark.parametrize("threshold", [1, 2, 3])
+@each_case("threshold", [1, 2, 3])
 def test_no_secrets_have_empty_shares(threshold):
     rows = split((), threshold, [1, 2, 3])
     assert rows.shape == (3, 0)
@@ -165,8 +166,8 @@ def test_fewer_shares_than_the_threshold_fit_every_secret():
             assert set(seen.values()) == {1}
 
 
-@pytest.mark.parametrize("threshold", [2, 3])
-@pytest.mark.parametrize("holder", [0, 1, 2, 3])
+@each_case("threshold", [2, 3])
+@each_case("holder", [0, 1, 2, 3])
 def test_one_share_of_two_secrets_looks_the_same(threshold, holder):
     """Top and low bits of what the library deals, many times over."""
     size, points = 6400, [1, 2, 3, 1 << 31]
@@ -201,7 +202,7 @@ def test_secrets_of_one_call_have_polynomials_of_their_own():
 # Wrong input.
 
 
-@pytest.mark.parametrize("threshold", [0, -1, 4])
+@each_case("threshold", [0, -1, 4])
 def test_impossible_thresholds(threshold):
     reason = rf"the threshold must be from 1 to 3, not {threshold}"
     with pytest.raises(ParameterError, match=reason):
@@ -218,7 +219,7 @@ WRONG_POINTS = [
 ]
 
 
-@pytest.mark.parametrize(("points", "reason"), WRONG_POINTS)
+@each_case("points, reason", WRONG_POINTS)
 def test_impossible_points(points, reason):
     with pytest.raises(ParameterError, match=reason):
         split((1,), 1, points)
@@ -231,13 +232,13 @@ def test_the_wrong_point_is_named():
         split((1,), 1, [1, 2**32])
 
 
-@pytest.mark.parametrize("points", [[1.5, 2.5], [Fraction(3, 2), 2], ["1", "2"], [True, 2]])
+@each_case("points", [[1.5, 2.5], [Fraction(3, 2), 2], ["1", "2"], [True, 2]])
 def test_points_that_are_no_integers(points):
     with pytest.raises((ParameterError, TypeError)):
         split((1,), 2, points)
 
 
-@pytest.mark.parametrize("shape", [(2, 5), (4, 5), (3,), (3, 5, 1), (0, 5)])
+@each_case("shape", [(2, 5), (4, 5), (3,), (3, 5, 1), (0, 5)])
 def test_shares_that_do_not_go_with_the_points(shape):
     with pytest.raises(ParameterError, match=r"3 points do not go with shares of \("):
         shamir.reconstruct([1, 2, 3], np.zeros(shape, np.uint64))
@@ -254,7 +255,7 @@ def test_a_changed_share_gives_another_secret_without_a_sign():
 # Bytes.
 
 
-@pytest.mark.parametrize("size", [0, 1, 6, 7, 8, 13, 14, 15, 32, 33])
+@each_case("size", [0, 1, 6, 7, 8, 13, 14, 15, 32, 33])
 def test_bytes_and_back(size):
     for secret in (bytes(size), b"\xff" * size, stream("bytes")(size)):
         written = shamir.from_bytes(secret)
@@ -266,8 +267,8 @@ def test_bytes_and_back(size):
         assert shamir.to_bytes(written, size) == secret
 
 
-@pytest.mark.parametrize(
-    ("values", "size"),
+@each_case(
+    "values, size",
     [
         ([0] * 4 + [1 << 32], 32),  # beyond the last byte
         ([0] * 4 + [1 << 55], 32),

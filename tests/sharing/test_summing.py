@@ -5,6 +5,7 @@ import pkgutil
 
 import numpy as np
 import pytest
+from cases import each_case
 from sharing.cast import CASTS, Cast, vector, vector_body
 
 import securecomp
@@ -27,7 +28,7 @@ def cast():
 # Honest runs.
 
 
-@pytest.mark.parametrize("facts", CASTS.values(), ids=CASTS)
+@each_case("facts", CASTS.values())
 def test_the_total_is_exact_for_every_receiver(facts):
     cast = Cast(**facts)
     values = cast.values()
@@ -41,8 +42,8 @@ def test_the_total_is_exact_for_every_receiver(facts):
         assert total.tolist() == (cast.total(values) if cast.layout.length else [])
 
 
-@pytest.mark.parametrize("length", [prg.BLOCK_WORDS, prg.BLOCK_WORDS + 1, 3 * prg.BLOCK_WORDS + 77])
-@pytest.mark.parametrize("servers", ["all", ("one", "two")])
+@each_case("length", [prg.BLOCK_WORDS, prg.BLOCK_WORDS + 1, 3 * prg.BLOCK_WORDS + 77])
+@each_case("servers", ["all", ("one", "two")])
 def test_long_vectors(length, servers):
     bound = field.LIMIT // 3
     cast = Cast(servers=servers, length=length, bound=bound)
@@ -52,7 +53,7 @@ def test_long_vectors(length, servers):
     assert np.array_equal(cast.received("east", partials).result(), 2 * ramp)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@each_case("sign", [1, -1])
 def test_the_largest_total_of_the_field(sign):
     cast = Cast(("north", "south"), length=2, bound=field.LIMIT // 2)
     values = {name: np.full(2, sign * (field.LIMIT // 2)) for name in cast.contributors}
@@ -168,7 +169,7 @@ def test_a_ragged_vector(cast):
         cast.contributor("north").contribute([[1], [2, 3], 4, 5])
 
 
-@pytest.mark.parametrize("where", [0, prg.BLOCK_WORDS - 1, prg.BLOCK_WORDS, prg.BLOCK_WORDS + 4])
+@each_case("where", [0, prg.BLOCK_WORDS - 1, prg.BLOCK_WORDS, prg.BLOCK_WORDS + 4])
 def test_a_value_beyond_the_bound_anywhere_in_the_vector(where):
     cast = Cast(length=prg.BLOCK_WORDS + 5)
     values = np.zeros(prg.BLOCK_WORDS + 5, np.int64)
@@ -249,8 +250,8 @@ def test_a_total_far_beyond_the_bounds(cast, added):
         cast.received("south", cheated(cast, added)[1]).result()
 
 
-@pytest.mark.parametrize("where", [0, 1, prg.BLOCK_WORDS, prg.BLOCK_WORDS + 4])
-@pytest.mark.parametrize("sign", [1, -1])
+@each_case("where", [0, 1, prg.BLOCK_WORDS, prg.BLOCK_WORDS + 4])
+@each_case("sign", [1, -1])
 def test_one_element_beyond_the_bounds_anywhere(where, sign):
     cast = Cast(length=prg.BLOCK_WORDS + 5)
     added = np.zeros(prg.BLOCK_WORDS + 5, int)

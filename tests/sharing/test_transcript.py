@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import numpy as np
-import pytest
+from cases import each_case
 from sharing.cast import stream
 from sharing.reference import Run
 
@@ -59,7 +59,7 @@ def library(case):
     return carrier, total.tolist()
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_case("name", CASES)
 def test_the_library_sends_what_the_reference_says(name):
     case = CASES[name]
     want = reference(case)
@@ -70,7 +70,7 @@ def test_the_library_sends_what_the_reference_says(name):
     assert total == [sum(column) for column in zip(*inputs(case).values(), strict=True)]
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_case("name", CASES)
 def test_the_transcript_is_the_recorded_one(name):
     case = CASES[name]
     want = reference(case)
@@ -80,7 +80,7 @@ def test_the_transcript_is_the_recorded_one(name):
     assert shortest.hex() == case["shortest_message"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_case("name", CASES)
 def test_other_randomness_gives_other_bytes(name):
     case = CASES[name] | {"seed": "another"}
     assert reference(case).digest() != CASES[name]["sha256"]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from sites import study
 from statsmodels.duration.hazard_regression import PHReg
 
@@ -86,7 +87,7 @@ def test_a_calendar_year_is_fitted_as_the_years_since_2005_are():
     assert not any("further than" in name for name in near.run.opened)
 
 
-@pytest.mark.parametrize("shift", [1e5, 1e7])
+@each_case("shift", [1e5, 1e7])
 def test_further_still(shift):
     rows = patients()
     far = study(*halves(rows.assign(year=rows["year"] + shift))).cox("days", "died", ["year"])
