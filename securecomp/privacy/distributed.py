@@ -6,8 +6,10 @@ others, the honest ones that stay to the end, must be enough alone. A `NoisePlan
 fewest there can be, and refuses a sum of fewer contributors, before anything is opened; masking's
 clients refuse too, if their session's `minimum` is the plan's `needed`.
 
-What parties learn: the noised sums. Against: any `colluding` parties and the servers together that
-follow the protocol. A party that does not add its noise is one more that colludes.
+What parties learn: the noised sums. Against: `colluding` contributors together with the receivers,
+all of whom follow the protocol, and with as many servers as the sum protocol stands. Servers beyond
+that (all of additive sharing; Paillier's aggregator with the key holder, without `blind`) see each
+site's own figures with that site's own noise only. A party that adds no noise counts as colluding.
 
 Three kinds of noise. Skellam is closed under sums: n parts are exactly one of n times the variance.
 Sums of discrete Gaussians are not discrete Gaussian; what that costs is in `noise`, and a part has

@@ -18,7 +18,7 @@ from securecomp.secagg.parameters import Parameters
 
 
 def graph_of(session: Session, parameters: Parameters) -> list[list[int]]:
-    """Return each client's neighbours in a session; its first round's agreement is the seed."""
+    """Return each client's neighbours in a session; its id and its contributors are the seed."""
     seed = hashlib.sha256(prg.join("secagg graph", session.id, *session.contributors)).digest()
     return graph.neighbours(parameters.clients, parameters.degree, seed)
 
