@@ -1,18 +1,21 @@
 """The encrypted aggregator, as a `SumProtocol`."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from securecomp.errors import ThresholdError
+import numpy.typing as npt
+
+from securecomp.errors import KeyMismatchError, ThresholdError
 from securecomp.paillier import sum_roles, sum_session
-from securecomp.paillier.keys import PrivateKey
+from securecomp.paillier.keys import PrivateKey, PublicKey
 from securecomp.protocol import wire
-from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
+from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Vector, check_apart
 from securecomp.protocol.journal import MemoryJournal
 from securecomp.protocol.session import Layout, Session
-from securecomp.protocol.sum_protocols import SumProtocol
+from securecomp.protocol.sum_protocols import PlayedSum
 
 
-class Paillier(SumProtocol):
+class Paillier(PlayedSum):
     """Encryption under one public key: an aggregator adds, a key holder decrypts the total."""
 
     name = "paillier"
@@ -21,23 +24,31 @@ class Paillier(SumProtocol):
     key_holder = "key holder"
 
     def __init__(
-        self, *, bits: int = 3072, blind: bool = False, insecure_for_tests: bool = False
+        self,
+        *,
+        bits: int = 3072,
+        blind: bool = False,
+        key: PrivateKey | PublicKey | None = None,
+        insecure_for_tests: bool = False,
     ) -> None:
-        """Choose the key. It is drawn at the first sum and kept.
+        """Choose the key.
 
         Args:
             bits: Length of the modulus.
             blind: Whether sites mask their plaintexts among themselves, against an aggregator and
                 a key holder that collude.
+            key: The key holder's key; elsewhere its public key. By default a key is drawn at the
+                first sum and kept: then all parties must be here.
             insecure_for_tests: Allow short keys.
         """
         self.bits = bits
         self.blind = blind
         self._insecure = insecure_for_tests
-        self._key: PrivateKey | None = None
+        self._private = key if isinstance(key, PrivateKey) else None
+        self._public = key if isinstance(key, PublicKey) else None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_key": None}  # a copy draws its own key
+        return {**self.__dict__, "_private": None}  # a copy draws its own key
 
     @property
     def limit(self) -> int:
@@ -45,12 +56,22 @@ class Paillier(SumProtocol):
         return (1 << 62) - 1
 
     def key(self, carrier: Carrier) -> PrivateKey:
-        """Return the private key, drawn at the first call."""
-        if self._key is None:
-            self._key = PrivateKey.generate(
+        """Return the private key, drawn at the first call.
+
+        Raises:
+            KeyMismatchError: Only the public key is here.
+        """
+        if self._private is None:
+            if self._public is not None:
+                raise KeyMismatchError("the private key is elsewhere; start the key holder with it")
+            self._private = PrivateKey.generate(
                 self.bits, insecure_for_tests=self._insecure, entropy=carrier.entropy
             )
-        return self._key
+        return self._private
+
+    def public(self, carrier: Carrier) -> PublicKey:
+        """Return the public key."""
+        return self._public if self._public is not None else self.key(carrier).public
 
     def session(
         self,
@@ -69,70 +90,82 @@ class Paillier(SumProtocol):
         receivers = contributors if receivers is None else receivers
         parties = (*contributors, *servers, *receivers)
         return Session.create(
-            sum_session.protocol_name(self.key(carrier).public),
+            sum_session.protocol_name(self.public(carrier)),
             contributors=contributors,
             servers=servers,
             receivers=receivers,
-            keys={name: carrier.identity(name).public for name in parties},
+            keys={name: carrier.public(name) for name in parties},
             layout=layout,
             limit=self.limit,
             minimum_servers=2,
             terms=sum_session.terms(len(contributors), blind=self.blind),
-            entropy=carrier.entropy,
+            entropy=carrier.session_ids,
         )
 
-    def run(
+    def play(
         self,
         carrier: Carrier,
-        layout: Layout,
-        contributors: Inputs,
-        receivers: tuple[str, ...] | None = None,
-    ) -> Vector:
-        """Run all roles and return the total, shape (layout.length,).
-
-        Raises:
-            ThresholdError: Fewer than two contributors.
-            RangeError: A value is beyond the layout's bound, or the bound too large.
-        """
-        session = self.session(carrier, layout, tuple(contributors), receivers)
-        inputs = {name: read() for name, read in contributors.items()}
-        private, entropy = self.key(carrier), carrier.entropy
+        session: Session,
+        inputs: Mapping[str, npt.ArrayLike],
+    ) -> Vector | None:
+        """Play the roles of the parties that are here, and return the total if it arrives here."""
+        public, elements = self.public(carrier), session.layout.length
         journal = MemoryJournal()  # nobody takes this session up again: its id is drawn here
 
-        def upload(name: str) -> wire.Buffer:
+        def upload(name: str) -> dict[str, wire.Buffer]:
             role = sum_roles.Contributor(
                 session,
                 name,
                 carrier.identity(name),
-                private.public,
+                public,
                 journal=journal,
-                entropy=entropy,
+                entropy=carrier.randomness(session, name),
             )
-            return role.contribute(inputs[name])
+            return {self.aggregator: role.contribute(inputs[name])}
 
-        aggregator = sum_roles.Aggregator(
-            session,
-            self.aggregator,
-            carrier.identity(self.aggregator),
-            private.public,
-            key_holder=self.key_holder,
-            entropy=entropy,
+        aggregator = None
+        if carrier.here(self.aggregator):
+            aggregator = sum_roles.Aggregator(
+                session,
+                self.aggregator,
+                carrier.identity(self.aggregator),
+                public,
+                key_holder=self.key_holder,
+                entropy=carrier.randomness(session, self.aggregator),
+            )
+        uploads = carrier.each(upload, filter(carrier.here, session.contributors), elements)
+        arrived = carrier.deliver(
+            session, "uploads", uploads, session.contributors, (self.aggregator,)
         )
-        for name, data in carrier.each(upload, session.contributors, layout.length).items():
-            aggregator.receive(carrier.send(name, self.aggregator, data))
         carrier.next_round()
-        aggregate = carrier.send(self.aggregator, self.key_holder, aggregator.close())
-        carrier.next_round()
-        holder = sum_roles.KeyHolder(
-            session, self.key_holder, carrier.identity(self.key_holder), private, entropy=entropy
+        posts: dict[str, dict[str, wire.Buffer]] = {}
+        if aggregator is not None:
+            for data in arrived[self.aggregator].values():
+                aggregator.receive(data)
+            posts = {self.aggregator: {self.key_holder: aggregator.close()}}
+        arrived = carrier.deliver(
+            session, "aggregate", posts, (self.aggregator,), (self.key_holder,)
         )
-        totals = holder.decrypt(aggregate)
+        carrier.next_round()
+        posts = {}
+        if carrier.here(self.key_holder):
+            holder = sum_roles.KeyHolder(
+                session,
+                self.key_holder,
+                carrier.identity(self.key_holder),
+                self.key(carrier),
+                entropy=carrier.randomness(session, self.key_holder),
+            )
+            posts = {self.key_holder: holder.decrypt(arrived[self.key_holder][self.aggregator])}
+        totals = carrier.deliver(session, "totals", posts, (self.key_holder,), session.receivers)
 
         def finish(name: str) -> Vector:
+            entropy = carrier.randomness(session, name)
             receiver = sum_roles.Receiver(session, name, carrier.identity(name), entropy=entropy)
-            return receiver.receive(carrier.send(self.key_holder, name, totals[name]))
+            return receiver.receive(totals[name][self.key_holder])
 
-        return carrier.each(finish, totals, layout.length)[session.receivers[0]]
+        found = carrier.each(finish, totals, elements)
+        return next(iter(found.values()), None)
 
     def learned(self) -> dict[str, str]:
         """Say what each kind of party learns, and under which assumption."""

@@ -1,9 +1,10 @@
-"""Carrier of messages from role to role: one process (`local`) or a network.
+"""Carrier of messages from role to role: within one process, or over a network.
 
-A protocol drives its roles over a carrier, and knows nothing else of where they run.
+Some parties are here, in this process; a protocol plays these and awaits the messages of the
+others. In memory all are here. A protocol knows nothing else of where roles run.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -13,26 +14,91 @@ from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
 from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import Session
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 Vector = npt.NDArray[np.int64]
 Inputs = Mapping[str, Callable[[], npt.ArrayLike]]
-"""Each contributor's name, and how it reads its vector."""
+"""Each contributor's name, and how it reads its vector. Only readers of parties here are called."""
+Posts = Mapping[str, Mapping[str, wire.Buffer]]
+"""Sender, recipient, message."""
 
 HOSPITAL_LEARNS = "the result if it receives it, and what that implies beside its own data"
 
 
 class Carrier(Protocol):
-    """Brings messages, and has the keys of the parties that run here."""
+    """Brings messages, and has the keys of the parties that run here.
+
+    Attributes:
+        entropy: Source of randomness for what is not a role's.
+        session_ids: Source of the ids of sessions. Over a network all parties' give the same.
+    """
 
     entropy: Entropy
+    session_ids: Entropy
+
+    def here(self, name: str) -> bool:
+        """Return whether a party runs in this process."""
 
     def identity(self, name: str) -> Identity:
         """Return the long-term key of a party that runs here."""
 
+    def public(self, name: str) -> bytes:
+        """Return a party's public key."""
+
+    def randomness(self, session: Session, name: str) -> Entropy:
+        """Return the source of a role's randomness."""
+
     def send(self, sender: str, recipient: str, data: wire.Buffer) -> wire.Buffer:
-        """Bring a message over and return it as it arrives."""
+        """Bring a message from one party here to another, and return it as it arrives."""
+
+    def deliver(
+        self,
+        session: Session,
+        step: str,
+        posts: Posts,
+        senders: Collection[str],
+        recipients: Collection[str],
+        *,
+        instead: str | None = None,
+        patient: bool = True,
+    ) -> dict[str, dict[str, wire.Buffer]]:
+        """Send the messages of a step, and await those for the parties here.
+
+        Args:
+            session: Whose messages they are.
+            step: Name of the step, once in a session.
+            posts: Messages of the senders here.
+            senders: Every party that sends in this step.
+            recipients: Every party that gets something from each of them.
+            instead: Another step. If its message arrives first, the recipient gets nothing here.
+            patient: Whether all senders are awaited; else those that are late are left out.
+
+        Returns:
+            For each recipient here the messages, by sender, in the order of `senders`.
+
+        Raises:
+            RemoteProtocolError: A party is late, or has stopped; it is named.
+        """
+
+    def opened(self, session: Session, play: Callable[[], Vector | None]) -> Vector:
+        """Return a session's total: the remembered one, or else that of `play`, remembered."""
+
+    def agree(self, what: str, values: npt.ArrayLike, tolerance: float) -> npt.NDArray[np.float64]:
+        """Return the sites' common version of numbers that each has computed in floating point.
+
+        Their last bits depend on the processor. The first site proposes, and every other one
+        compares that with its own.
+
+        Args:
+            what: What the numbers are, for errors.
+            values: As computed here.
+            tolerance: Largest accepted difference, relative to the largest number.
+
+        Raises:
+            RemoteProtocolError: The proposal differs by more; the first site is named.
+        """
 
     def next_round(self) -> None:
         """Everything sent from now on waits for what was sent before."""

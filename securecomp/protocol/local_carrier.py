@@ -6,16 +6,21 @@ The messages between the roles are the ones that would cross a network.
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
 
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.parallel import Threads
 from securecomp.core.secret import Secret
+from securecomp.errors import LocalProtocolError
 from securecomp.protocol import wire
-from securecomp.protocol.carrier import K, T
+from securecomp.protocol.carrier import K, Posts, T, Vector
 from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import Session
 
 _WORTH_A_THREAD = 1 << 16  # elements; the kernels release the GIL
 
@@ -66,7 +71,7 @@ class LocalCarrier(Secret):
     """Brings messages from role to role within this process, and counts them."""
 
     def __init__(self, entropy: Entropy = entropy_.system) -> None:
-        self.entropy = entropy
+        self.entropy = self.session_ids = entropy
         self.transcript = Transcript()
         self._identities: dict[str, Identity] = {}
         self._lock = threading.Lock()
@@ -81,6 +86,55 @@ class LocalCarrier(Secret):
         if name not in self._identities:
             self._identities[name] = Identity.generate(self.entropy)
         return self._identities[name]
+
+    def here(self, name: str) -> bool:
+        """Return True: all parties run here."""
+        del name
+        return True
+
+    def public(self, name: str) -> bytes:
+        """Return a party's public key."""
+        return self.identity(name).public
+
+    def randomness(self, session: Session, name: str) -> Entropy:
+        """Return the one source of all parties."""
+        del session, name
+        return self.entropy
+
+    def deliver(
+        self,
+        session: Session,
+        step: str,
+        posts: Posts,
+        senders: Collection[str],
+        recipients: Collection[str],
+        *,
+        instead: str | None = None,
+        patient: bool = True,
+    ) -> dict[str, dict[str, wire.Buffer]]:
+        """Hand over the messages of a step, and count them."""
+        del session, step, instead, patient
+        return {
+            recipient: {
+                sender: self.send(sender, recipient, posts[sender][recipient])
+                for sender in senders
+                if recipient in posts.get(sender, ())
+            }
+            for recipient in recipients
+        }
+
+    def opened(self, session: Session, play: Callable[[], Vector | None]) -> Vector:
+        """Return the total of a session. Nothing is remembered in memory."""
+        del session
+        total = play()
+        if total is None:
+            raise LocalProtocolError("a session without receivers has no total")
+        return total
+
+    def agree(self, what: str, values: npt.ArrayLike, tolerance: float) -> npt.NDArray[np.float64]:
+        """Return the values: one process computes them for all sites."""
+        del what, tolerance
+        return np.asarray(values, np.float64)
 
     def send(self, sender: str, recipient: str, data: wire.Buffer) -> wire.Buffer:
         """Count a message and return it. What a party keeps to itself is not counted."""

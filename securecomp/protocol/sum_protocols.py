@@ -9,9 +9,11 @@ from collections.abc import Collection, Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
+import numpy.typing as npt
+
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.protocol.carrier import Carrier, Inputs, Vector
-from securecomp.protocol.session import Layout
+from securecomp.protocol.session import Layout, Session
 
 _HOMES = {
     "sharing": ("securecomp.sharing.additive_sum", "Sharing"),
@@ -54,7 +56,7 @@ class SumProtocol(ABC):
         contributors: Inputs,
         receivers: tuple[str, ...] | None = None,
     ) -> Vector:
-        """Run all roles and return the total, shape (layout.length,)."""
+        """Add the contributors' vectors and return the total, shape (layout.length,)."""
 
     @abstractmethod
     def learned(self) -> dict[str, str]:
@@ -101,6 +103,59 @@ class SumProtocol(ABC):
                 f"{min(vanished)} vanished in the middle of a sum, and {self.name} needs all",
             )
         return self.run(carrier, layout, contributors, receivers), tuple(contributors)
+
+
+class PlayedSum(SumProtocol):
+    """A sum protocol whose parties may run in several processes: each plays the roles it has."""
+
+    @abstractmethod
+    def session(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: tuple[str, ...],
+        receivers: tuple[str, ...] | None = None,
+    ) -> Session:
+        """Agree on a session; every contributor receives the result unless told otherwise."""
+
+    @abstractmethod
+    def play(
+        self,
+        carrier: Carrier,
+        session: Session,
+        inputs: Mapping[str, npt.ArrayLike],
+    ) -> Vector | None:
+        """Play the roles of the parties that are here.
+
+        Args:
+            carrier: Brings messages.
+            session: Of `session`, or as another party announced it.
+            inputs: The vectors of the contributors here.
+
+        Returns:
+            The total, shape (layout.length,), if a receiver is here.
+
+        Raises:
+            RangeError: A value is beyond the layout's bound; nothing was sent.
+        """
+
+    def run(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: Inputs,
+        receivers: tuple[str, ...] | None = None,
+    ) -> Vector:
+        """Agree on a session, play the roles here, and return the total, shape (layout.length,).
+
+        Raises:
+            ThresholdError: Too few contributors.
+            RangeError: A value is beyond the layout's bound, or the bound too large.
+        """
+        session = self.session(carrier, layout, tuple(contributors), receivers)
+        # All inputs are read, and refused if wrong, before the first message leaves.
+        inputs = {name: read() for name, read in contributors.items() if carrier.here(name)}
+        return carrier.opened(session, lambda: self.play(carrier, session, inputs))
 
 
 def protocol(name: str, **options: Any) -> SumProtocol:

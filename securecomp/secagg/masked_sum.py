@@ -1,15 +1,17 @@
 """Secure aggregation by masking, as a `SumProtocol`."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
+
+import numpy.typing as npt
 
 from securecomp.core import checks
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
 from securecomp.protocol.session import Layout, Session
-from securecomp.protocol.sum_protocols import SumProtocol
+from securecomp.protocol.sum_protocols import PlayedSum
 from securecomp.secagg import masking
 from securecomp.secagg.client import Client
 from securecomp.secagg.parameters import PROTOCOL, SMALLEST_COHORT, Parameters, Security
@@ -18,9 +20,11 @@ from securecomp.secagg.server import Server
 
 STEPS = ("advertise", "share", "mask", "consent", "unmask")
 """What a client does in a sum, in order; to consent is for active security."""
+RESULT = "result"
+"""The server's last message. A client that was dropped gets it instead of the next step's."""
 
 
-class Masking(SumProtocol):
+class Masking(PlayedSum):
     """Secure aggregation: one server, which learns only the sum, and sites that may drop out."""
 
     name = "masking"
@@ -96,27 +100,22 @@ class Masking(SumProtocol):
             contributors=contributors,
             servers=(self.server,),
             receivers=receivers,
-            keys={name: carrier.identity(name).public for name in parties},
+            keys={name: carrier.public(name) for name in parties},
             layout=layout,
             limit=self.limit,
             terms=parameters.terms(),
-            entropy=carrier.entropy,
+            entropy=carrier.session_ids,
         )
 
-    def run(
+    def play(
         self,
         carrier: Carrier,
-        layout: Layout,
-        contributors: Inputs,
-        receivers: tuple[str, ...] | None = None,
-    ) -> Vector:
-        """Run all roles, nobody dropping out, and return the total, shape (layout.length,).
-
-        Raises:
-            ThresholdError: Fewer than three contributors.
-            RangeError: A value is beyond the layout's bound, or the bound too large.
-        """
-        return self.aggregate(carrier, layout, contributors, receivers).values
+        session: Session,
+        inputs: Mapping[str, npt.ArrayLike],
+    ) -> Vector | None:
+        """Play the roles of the parties that are here, and return the total if it arrives here."""
+        found = self._aggregated(carrier, session, inputs, {})
+        return None if found is None else found.values
 
     def run_without(
         self,
@@ -127,6 +126,8 @@ class Masking(SumProtocol):
         gone: Mapping[str, Collection[str]],
     ) -> tuple[Vector, tuple[str, ...]]:
         """Run with clients that vanish; as `aggregate`."""
+        if not any(gone.values()):
+            return self.run(carrier, layout, contributors, receivers), tuple(contributors)
         found = self.aggregate(carrier, layout, contributors, receivers, gone)
         return found.values, found.survivors
 
@@ -162,6 +163,20 @@ class Masking(SumProtocol):
         known = {*session.contributors, *session.receivers}
         for name in set().union(*vanished.values()) - known:
             raise ParameterError(f"{name!r} cannot vanish: it does not take part")
+        inputs = {name: read() for name, read in contributors.items()}
+        found = self._aggregated(carrier, session, inputs, vanished)
+        if found is None:
+            raise ThresholdError(1, 0, "nobody is left to receive the total")
+        return found
+
+    def _aggregated(
+        self,
+        carrier: Carrier,
+        session: Session,
+        inputs: Mapping[str, npt.ArrayLike],
+        vanished: Mapping[str, set[str]],
+    ) -> Aggregate | None:
+        """Play the roles here; return the total over the survivors if it arrives here."""
 
         def away(what: str) -> set[str]:
             """Return who is gone at a step: since then, or since one before."""
@@ -169,54 +184,37 @@ class Masking(SumProtocol):
 
         there = [name for name in session.receivers if name not in away("unmask")]
         if not there:
-            raise ThresholdError(1, 0, "nobody is left to receive the total")
-        inputs = {name: read() for name, read in contributors.items()}
+            return None
         # Every vector is checked before the first key leaves.
         agreed = Parameters.of(session)
         for name, values in inputs.items():
-            masking.encode(values, None, layout, agreed, name)
-        entropy = carrier.entropy
+            masking.encode(values, None, session.layout, agreed, name)
         clients = {
-            name: Client(session, name, carrier.identity(name), entropy=entropy)
-            for name in contributors
-        }
-        server = Server(session, self.server, carrier.identity(self.server), entropy=entropy)
-
-        def step(
-            what: str,
-            act: Callable[[str, wire.Buffer], wire.Buffer],
-            incoming: dict[str, wire.Buffer],
-        ) -> dict[str, wire.Buffer]:
-            """Give every client its message, the answers to the server, and close the step."""
-            gone = away(what)
-            answers = carrier.each(
-                lambda name: act(name, carrier.send(self.server, name, incoming[name])),
-                [name for name in incoming if name not in gone],
-                layout.length,
+            name: Client(
+                session,
+                name,
+                carrier.identity(name),
+                entropy=carrier.randomness(session, name),
             )
-            carrier.next_round()
-            for name, answer in answers.items():
-                server.receive(carrier.send(name, self.server, answer))
-            messages = server.close()
-            carrier.next_round()
-            return messages
-
-        for name, client in clients.items():
-            if name not in away("advertise"):
-                server.receive(carrier.send(name, self.server, client.advertise()))
-        messages = server.close()
-        carrier.next_round()
-        messages = step("share", lambda name, data: clients[name].share(data), messages)
-        messages = step("mask", lambda name, data: clients[name].mask(data, inputs[name]), messages)
-        if self.security == "active":
-            messages = step("consent", lambda name, data: clients[name].consent(data), messages)
-        messages = step("unmask", lambda name, data: clients[name].unmask(data), messages)
-
-        def finish(name: str) -> Aggregate:
-            receiver = Receiver(session, name, carrier.identity(name))
-            return receiver.receive(carrier.send(self.server, name, messages[name]))
-
-        return carrier.each(finish, there, layout.length)[there[0]]
+            for name in inputs
+        }
+        steps = _Steps(carrier, session, self.server)
+        messages = steps.closed(
+            "advertise",
+            {n: client.advertise() for n, client in clients.items() if n not in away("advertise")},
+            session.contributors,
+        )
+        acts: dict[str, Callable[[str, wire.Buffer], wire.Buffer]] = {
+            "share": lambda name, data: clients[name].share(data),
+            "mask": lambda name, data: clients[name].mask(data, inputs[name]),
+            "consent": lambda name, data: clients[name].consent(data),
+            "unmask": lambda name, data: clients[name].unmask(data),
+        }
+        if self.security != "active":
+            del acts["consent"]
+        for what, act in acts.items():
+            messages = steps.step(what, act, messages, away(what))
+        return steps.result(messages, there)
 
     def learned(self) -> dict[str, str]:
         """Say what each kind of party learns, and under which assumption."""
@@ -226,3 +224,70 @@ class Masking(SumProtocol):
             "server": f"the result and nothing else, {lies}; with colluding hospitals below the "
             "threshold: the sum over the others",
         }
+
+
+class _Steps:
+    """The steps of one aggregation: messages to the clients here, and answers to the server."""
+
+    def __init__(self, carrier: Carrier, session: Session, name: str) -> None:
+        self._carrier, self._session, self._name = carrier, session, name
+        self._server = None
+        if carrier.here(name):
+            entropy = carrier.randomness(session, name)
+            self._server = Server(session, name, carrier.identity(name), entropy=entropy)
+
+    def step(
+        self,
+        what: str,
+        act: Callable[[str, wire.Buffer], wire.Buffer],
+        messages: dict[str, wire.Buffer],
+        gone: Collection[str],
+    ) -> dict[str, wire.Buffer]:
+        """Give every client its message, the answers to the server, and close the step."""
+        incoming = self._from_server(what, messages, messages or self._session.contributors, gone)
+        answers = self._carrier.each(
+            lambda name: act(name, incoming[name]), incoming, self._session.layout.length
+        )
+        self._carrier.next_round()
+        return self.closed(what, answers, messages or self._session.contributors)
+
+    def closed(
+        self, what: str, answers: Mapping[str, wire.Buffer], clients: Collection[str]
+    ) -> dict[str, wire.Buffer]:
+        """Bring the server what the clients here answered; if it is here, close its step."""
+        posts = {name: {self._name: answer} for name, answer in answers.items()}
+        arrived = self._carrier.deliver(
+            self._session, f"{what} answer", posts, clients, (self._name,), patient=False
+        )
+        messages: dict[str, wire.Buffer] = {}
+        if self._server is not None:
+            for answer in arrived[self._name].values():
+                self._server.receive(answer)
+            messages = self._server.close()
+        self._carrier.next_round()
+        return messages
+
+    def result(self, messages: dict[str, wire.Buffer], there: Sequence[str]) -> Aggregate | None:
+        """Bring the receivers what the server closed with."""
+        incoming = self._from_server(RESULT, messages, there, ())
+
+        def finish(name: str) -> Aggregate:
+            receiver = Receiver(self._session, name, self._carrier.identity(name))
+            return receiver.receive(incoming[name])
+
+        found = self._carrier.each(finish, incoming, self._session.layout.length)
+        return next(iter(found.values()), None)
+
+    def _from_server(
+        self,
+        what: str,
+        messages: dict[str, wire.Buffer],
+        clients: Collection[str],
+        gone: Collection[str],
+    ) -> dict[str, wire.Buffer]:
+        """Return what the server sends to the clients here that are not gone."""
+        to = [name for name in clients if name not in gone]
+        arrived = self._carrier.deliver(
+            self._session, what, {self._name: messages}, (self._name,), to, instead=RESULT
+        )
+        return {n: found[self._name] for n, found in arrived.items() if self._name in found}

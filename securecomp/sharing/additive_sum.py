@@ -1,17 +1,20 @@
 """The private sum by additive sharing, as a `SumProtocol`."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
+
+import numpy.typing as npt
 
 from securecomp.core import checks, field
 from securecomp.errors import ParameterError
 from securecomp.protocol import wire
-from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
+from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Vector, check_apart
 from securecomp.protocol.session import Layout, Session
-from securecomp.protocol.sum_protocols import SumProtocol
+from securecomp.protocol.sum_protocols import PlayedSum
 from securecomp.sharing.private_sum import PROTOCOL, Contributor, Receiver, Server
 
 
-class Sharing(SumProtocol):
+class Sharing(PlayedSum):
     """Additive secret sharing among computing servers."""
 
     name = "sharing"
@@ -59,55 +62,49 @@ class Sharing(SumProtocol):
             contributors=contributors,
             servers=servers,
             receivers=receivers,
-            keys={name: carrier.identity(name).public for name in parties},
+            keys={name: carrier.public(name) for name in parties},
             layout=layout,
             limit=self.limit,
             minimum_servers=2,
-            entropy=carrier.entropy,
+            entropy=carrier.session_ids,
         )
 
-    def run(
+    def play(
         self,
         carrier: Carrier,
-        layout: Layout,
-        contributors: Inputs,
-        receivers: tuple[str, ...] | None = None,
-    ) -> Vector:
-        """Run all roles and return the total, shape (layout.length,).
-
-        Raises:
-            ThresholdError: Fewer than two contributors.
-            RangeError: A value is beyond the layout's bound, or the bound too large.
-        """
-        session = self.session(carrier, layout, tuple(contributors), receivers)
+        session: Session,
+        inputs: Mapping[str, npt.ArrayLike],
+    ) -> Vector | None:
+        """Play the roles of the parties that are here, and return the total if it arrives here."""
+        elements = session.layout.length
 
         def role(kind: Any, name: str) -> Any:
-            return kind(session, name, carrier.identity(name), carrier.entropy)
+            return kind(session, name, carrier.identity(name), carrier.randomness(session, name))
 
-        # All inputs are checked before the first message leaves.
-        inputs = {name: read() for name, read in contributors.items()}
         dealt = carrier.each(
             lambda name: role(Contributor, name).contribute(inputs[name]),
-            session.contributors,
-            layout.length,
+            filter(carrier.here, session.contributors),
+            elements,
         )
+        shares = carrier.deliver(session, "shares", dealt, session.contributors, session.servers)
 
         def serve(name: str) -> dict[str, wire.Buffer]:
             server: Server = role(Server, name)
-            for sender, messages in dealt.items():
-                server.receive(carrier.send(sender, name, messages[name]))
+            for message in shares[name].values():
+                server.receive(message)
             return server.publish()
 
         def finish(name: str) -> Vector:
             receiver: Receiver = role(Receiver, name)
-            for sender, messages in published.items():
-                receiver.receive(carrier.send(sender, name, messages[name]))
+            for message in sums[name].values():
+                receiver.receive(message)
             return receiver.result()
 
-        published = carrier.each(serve, session.servers, layout.length)
+        published = carrier.each(serve, filter(carrier.here, session.servers), elements)
         carrier.next_round()
-        totals = carrier.each(finish, session.receivers, layout.length)
-        return totals[session.receivers[0]]
+        sums = carrier.deliver(session, "totals", published, session.servers, session.receivers)
+        totals = carrier.each(finish, filter(carrier.here, session.receivers), elements)
+        return next(iter(totals.values()), None)
 
     def learned(self) -> dict[str, str]:
         """Say what each kind of party learns, and under which assumption."""

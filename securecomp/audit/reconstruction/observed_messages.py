@@ -5,7 +5,7 @@ masking these are the sites' vectors under masks, and with sharing one share of 
 are uniform residues whatever the vector is, so an attack on them finds nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,8 +19,9 @@ from securecomp.core.fixedpoint import Number
 from securecomp.errors import ParameterError
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import wire
-from securecomp.protocol.carrier import Carrier, Inputs, K, T, Vector
+from securecomp.protocol.carrier import Carrier, Inputs, Vector
 from securecomp.protocol.identity import Identity
+from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.secure_sum import SecureSum, secure_sum
 from securecomp.protocol.session import Layout, Session
 from securecomp.protocol.sum_protocols import SumProtocol
@@ -161,23 +162,23 @@ class _Watched(SumProtocol):
         return self._inner.run(_Tap(carrier, self), layout, contributors, receivers)
 
 
-class _Tap:
+class _Tap(LocalCarrier):
     """Carries messages as another carrier does, and copies those to the server."""
 
     def __init__(self, carrier: Carrier, watched: _Watched) -> None:
-        self.entropy, self.identity = carrier.entropy, carrier.identity
-        self.next_round = carrier.next_round
+        super().__init__(carrier.entropy)
         self._carrier, self._watched = carrier, watched
+
+    def identity(self, name: str) -> Identity:
+        """Return a party's key."""
+        return self._carrier.identity(name)
+
+    def next_round(self) -> None:
+        """Begin a round."""
+        self._carrier.next_round()
 
     def send(self, sender: str, recipient: str, data: wire.Buffer) -> wire.Buffer:
         """Carry a message."""
         if recipient == self._watched.session.servers[0]:
             self._watched.messages.append(bytes(data))
         return self._carrier.send(sender, recipient, data)
-
-    def each(self, work: Callable[[K], T], names: Iterable[K], elements: int) -> dict[K, T]:
-        """Do the work of several parties."""
-        return self._carrier.each(work, names, elements)
-
-
-_: type[SumProtocol] = _Watched
