@@ -103,14 +103,13 @@ def of_study(
         RangeError: A site's value is missing, beyond a bound or outside its levels; it is named.
     """
     study.agree()
-    closed = study.codebook is not None
-    schema = Schema(study.tables, study.columns, rows=study.rows, closed=closed)
+    schema = study.schema()
     parsed = formulas.parse(formula, schema, bounds)
     tables = list(study.tables)
     if privacy is not None:
         clipping = Clipping(privacy, study.columns, study.missing)
         tables = [clipping.table(table, parsed.numeric) for table in tables]
-        schema = Schema(tables, study.columns, rows=study.rows, closed=closed)
+        schema = study.schema(tables)
         parsed = formulas.parse(formula, schema, bounds)
     response = parsed.response
     several = classify and isinstance(response, Category) and len(response.levels) > 2

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from securecomp.errors import ParameterError, WrongResultError
-from securecomp.protocol.local_carrier import Transcript
+from securecomp.protocol.carrier import Transcript
 
 __all__ = ["DECODE", "Case", "Communication", "Job", "Target", "WrongResultError", "chosen", "role"]
 

@@ -22,7 +22,8 @@ from securecomp.overhead.line_model import Line
 from securecomp.overhead.rates import BOUND, MESSAGE, SERVERS, Row
 from securecomp.paillier.encrypted_sum import Paillier
 from securecomp.paillier.packing import Packing
-from securecomp.protocol.local_carrier import LocalCarrier, Transcript
+from securecomp.protocol.carrier import Transcript
+from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.session import Layout
 from securecomp.protocol.sum_protocols import SumProtocol
 from securecomp.secagg import Parameters

@@ -4,7 +4,9 @@ Some parties are here, in this process; a protocol plays these and awaits the me
 others. In memory all are here. A protocol knows nothing else of where roles run.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -27,16 +29,63 @@ Posts = Mapping[str, Mapping[str, wire.Buffer]]
 HOSPITAL_LEARNS = "the result if it receives it, and what that implies beside its own data"
 
 
+@dataclass(slots=True)
+class Transcript:
+    """Messages and bytes that crossed the network: counts, no contents.
+
+    Attributes:
+        sent: Bytes that each party sent to others.
+        received: Bytes that each party got from others.
+        messages: Number of messages between different parties.
+        rounds: Number of rounds; messages of one round do not wait for each other.
+        seconds: Wall time of all roles together in this process.
+        crossed: The same bytes, by round, party and direction ("out" or "in").
+    """
+
+    sent: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
+    messages: int = 0
+    rounds: int = 1
+    seconds: float = 0.0
+    crossed: Counter[tuple[int, str, str]] = field(default_factory=Counter)
+
+    def count(self, sender: str, recipient: str, size: int) -> None:
+        """Count a message of this round."""
+        self.sent[sender] += size
+        self.received[recipient] += size
+        self.crossed[self.rounds, sender, "out"] += size
+        self.crossed[self.rounds, recipient, "in"] += size
+        self.messages += 1
+
+    @property
+    def loads(self) -> list[int]:
+        """For each round, the most bytes that one party sent or received: what its line carries."""
+        found = [0] * self.rounds
+        for (number, _, _), size in self.crossed.items():
+            found[number - 1] = max(found[number - 1], size)
+        return found
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that all parties sent."""
+        return self.sent.total()
+
+
 class Carrier(Protocol):
     """Brings messages, and has the keys of the parties that run here.
 
     Attributes:
         entropy: Source of randomness for what is not a role's.
         session_ids: Source of the ids of sessions. Over a network all parties' give the same.
+        transcript: Messages of this computation.
     """
 
     entropy: Entropy
     session_ids: Entropy
+    transcript: Transcript
+
+    def start(self) -> None:
+        """Begin a new computation: count from zero."""
 
     def here(self, name: str) -> bool:
         """Return whether a party runs in this process."""

@@ -5,9 +5,7 @@ The messages between the roles are the ones that would cross a network.
 
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,53 +16,11 @@ from securecomp.core.parallel import Threads
 from securecomp.core.secret import Secret
 from securecomp.errors import LocalProtocolError
 from securecomp.protocol import wire
-from securecomp.protocol.carrier import K, Posts, T, Vector
+from securecomp.protocol.carrier import K, Posts, T, Transcript, Vector
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.session import Session
 
 _WORTH_A_THREAD = 1 << 16  # elements; the kernels release the GIL
-
-
-@dataclass(slots=True)
-class Transcript:
-    """Messages and bytes that crossed the network: counts, no contents.
-
-    Attributes:
-        sent: Bytes that each party sent to others.
-        received: Bytes that each party got from others.
-        messages: Number of messages between different parties.
-        rounds: Number of rounds; messages of one round do not wait for each other.
-        seconds: Wall time of all roles together in this process.
-        crossed: The same bytes, by round, party and direction ("out" or "in").
-    """
-
-    sent: Counter[str] = field(default_factory=Counter)
-    received: Counter[str] = field(default_factory=Counter)
-    messages: int = 0
-    rounds: int = 1
-    seconds: float = 0.0
-    crossed: Counter[tuple[int, str, str]] = field(default_factory=Counter)
-
-    def count(self, sender: str, recipient: str, size: int) -> None:
-        """Count a message of this round."""
-        self.sent[sender] += size
-        self.received[recipient] += size
-        self.crossed[self.rounds, sender, "out"] += size
-        self.crossed[self.rounds, recipient, "in"] += size
-        self.messages += 1
-
-    @property
-    def loads(self) -> list[int]:
-        """For each round, the most bytes that one party sent or received: what its line carries."""
-        found = [0] * self.rounds
-        for (number, _, _), size in self.crossed.items():
-            found[number - 1] = max(found[number - 1], size)
-        return found
-
-    @property
-    def bytes_sent(self) -> int:
-        """Bytes that all parties sent."""
-        return self.sent.total()
 
 
 class LocalCarrier(Secret):

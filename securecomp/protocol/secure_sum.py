@@ -14,7 +14,8 @@ from securecomp.core.fixedpoint import FixedPoint, Number
 from securecomp.core.limbs import Limbs
 from securecomp.errors import ParameterError
 from securecomp.protocol import sum_protocols as sums
-from securecomp.protocol.local_carrier import LocalCarrier, Transcript
+from securecomp.protocol.carrier import Transcript
+from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.session import Layout
 
 

@@ -4,14 +4,19 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from securecomp.core.entropy import Entropy
 from securecomp.protocol import sum_protocols as sums
-from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.carrier import Carrier
 from securecomp.statistics.adder import Adder, IntegerBlock
 from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.results import Run
 from securecomp.statistics.schema import Schema
 from securecomp.statistics.site_table import Table
+
+_SAME = 1e-6  # relative; far above rounding, far below what moves an estimate
 
 
 class Noise(Protocol):
@@ -28,7 +33,8 @@ class Inquiry:
     """Tools of an analysis. It reads `tables` only to compute a site's own part of a sum.
 
     Attributes:
-        tables: The sites' rows, one table a site.
+        tables: The rows of the sites that are here, one table a site.
+        sites: Names of all sites.
         schema: Agreed bounds, grids and levels.
         missing: What an empty cell does.
         protocol: Who adds, and how.
@@ -42,10 +48,12 @@ class Inquiry:
         schema: Schema,
         missing: Missing,
         protocol: sums.SumProtocol,
-        carrier: LocalCarrier,
+        carrier: Carrier,
         noise: Noise | None = None,
+        sites: Sequence[str] | None = None,
     ) -> None:
         self.tables = tuple(tables)
+        self.sites = tuple(table.site for table in tables) if sites is None else tuple(sites)
         self.schema = schema
         self.missing: Missing = missing
         self.protocol = protocol
@@ -56,11 +64,6 @@ class Inquiry:
         self._beside, self._servers = "", 0
         self._start = time.perf_counter()
         carrier.start()
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """The sites' names."""
-        return tuple(table.site for table in self.tables)
 
     def totals(self, measures: Sequence[Measure]) -> dict[Measure, list[int]]:
         """Run one secure sum over all cells of all measures."""
@@ -85,6 +88,20 @@ class Inquiry:
     ) -> dict[Any, list[int]]:
         """Add up what `measured` returned, which all sites have computed, and refused if wrong."""
         return dict(zip(measures, self.adder.add(*blocks), strict=True))
+
+    def agreed(self, what: str, *values: npt.ArrayLike) -> list[npt.NDArray[np.float64]]:
+        """Return numbers that steer the next sum, the same bits at every site.
+
+        Args:
+            what: What they are, for errors.
+            values: Arrays that every site has computed from the same totals. Their last bits
+                depend on the processor.
+        """
+        arrays = [np.asarray(v, np.float64) for v in values]
+        flat = np.concatenate([a.reshape(-1) for a in arrays])
+        same = self.carrier.agree(what, flat, _SAME)
+        ends = np.cumsum([a.size for a in arrays])[:-1]
+        return [p.reshape(a.shape) for p, a in zip(np.split(same, ends), arrays, strict=True)]
 
     def computes(self, protocol: str, servers: int, learned: dict[str, str]) -> None:
         """Note another protocol, beside the sums or instead of them, and who learns what by it."""

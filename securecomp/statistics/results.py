@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import narwhals as nw
 
 from securecomp.errors import BackendUnavailableError, ParameterError
-from securecomp.protocol.local_carrier import Transcript
+from securecomp.protocol.carrier import Transcript
 from securecomp.show.exhibit import Exhibit, Plot, TextTable
 from securecomp.statistics.summaries.statistic import Row, Statistic
 

@@ -26,6 +26,10 @@ _MANTISSA = 53
 Needs = npt.NDArray[np.int64]
 
 
+STUDY_FILE = "study file"
+"""Name of the document that sites in different places agree on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """Declared facts about a column; every part is optional and public.
@@ -62,14 +66,15 @@ class Schema:
         declared: What was declared.
         from_data: Facts that were taken from the data, in words.
         rows: The most rows of a site, where that was declared.
-        closed: Whether nothing may be taken from the data, because a codebook says all.
+        closed: Name of the document that declares all facts, such as "codebook"; then nothing
+            is taken from the data.
     """
 
     tables: Sequence[Table]
     declared: Mapping[str, Column]
     from_data: dict[str, str] = field(default_factory=dict)
     rows: int | None = None
-    closed: bool = False
+    closed: str = ""
     _grids: dict[str, FixedPoint] = field(default_factory=dict)
     _levels: dict[str, tuple[Level, ...]] = field(default_factory=dict)
 
@@ -93,6 +98,8 @@ class Schema:
             RangeError: A site has more rows than was declared.
         """
         if self.rows is None:
+            if self.closed == STUDY_FILE:
+                raise ParameterError(f"the {self.closed} declares no rows; add them, and sign it")
             most = max(1, *(table.rows for table in self.tables))
             self.from_data["most rows of a site"] = f"{most:,}"
             return most
@@ -125,6 +132,8 @@ class Schema:
             ParameterError: The column is missing at a site.
         """
         declared = self.declared.get(column, Column()).levels or ()
+        if self.closed == STUDY_FILE:  # the tables of the other sites are elsewhere
+            return any(isinstance(level, str) for level in declared)
         found = [table.is_text(column) for table in self.tables]
         return any(found) or any(isinstance(level, str) for level in declared)
 
@@ -136,6 +145,8 @@ class Schema:
             self._refuse_if_closed(column, "numbers")
             bound = max((_largest(p.present()) for p in parts), default=0)
             self.from_data[f"bound of {column}"] = shown(bound)
+        if decimals is None and bits is None and self.closed == STUDY_FILE:
+            self._refuse_if_closed(column, "decimals or bits")
         if decimals is None and bits is None:
             decimals, bits = self._finest(column)
             whole = decimals == 0 or bits == 0
@@ -195,7 +206,8 @@ class Schema:
     def _refuse_if_closed(self, column: str, what: str) -> None:
         if self.closed:
             raise ParameterError(
-                f"column {column!r}: the codebook declares no {what} for it; add them, and sign it"
+                f"column {column!r}: the {self.closed} declares no {what} for it; add them, and "
+                "sign it"
             )
 
     def _check_alike(self, column: str, levels: tuple[Level, ...]) -> None:

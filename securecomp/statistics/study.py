@@ -11,6 +11,7 @@ from securecomp.errors import AuthenticationError, ParameterError, ThresholdErro
 from securecomp.privacy.policy import Privacy
 from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol import wire
+from securecomp.protocol.carrier import Carrier
 from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.statistics.codebook.agreed_codebook import Codebook, CodebookWarning, Signature
 from securecomp.statistics.codebook.findings import find
@@ -32,7 +33,7 @@ from securecomp.statistics.measures import Missing
 from securecomp.statistics.ranks import quantiles, scoring, winner
 from securecomp.statistics.regression import glm
 from securecomp.statistics.results import Result
-from securecomp.statistics.schema import MAX_ROWS, Column, Schema
+from securecomp.statistics.schema import MAX_ROWS, STUDY_FILE, Column, Schema
 from securecomp.statistics.site_table import Table
 from securecomp.statistics.summaries import (
     Count,
@@ -100,8 +101,10 @@ class Study:
         signatures: Mapping[str, Signature] | None = None,
         keys: Mapping[str, bytes] | None = None,
         privacy: Privacy | None = None,
+        carrier: Carrier | None = None,
+        elsewhere: Sequence[str] = (),
     ) -> None:
-        """Take the sites' data.
+        """Take the data of the sites that are here: all of them, if nothing else is said.
 
         Args:
             sites: Site name to data frame (pandas, polars, pyarrow). A site may have no rows.
@@ -126,6 +129,9 @@ class Study:
             privacy: Terms under which all answers have noise; `noised` says how. Then only counts,
                 sums, means, histograms and cross tables are answered, and nothing is compared
                 with plaintext.
+            carrier: Brings messages; by default within this process.
+            elsewhere: Names of the sites that run the same questions in other places. Then all
+                facts about columns must be declared.
 
         Raises:
             ThresholdError: Fewer than two sites, or than `minimum_sites`.
@@ -135,21 +141,26 @@ class Study:
             raise ParameterError(f'missing is "error" or "drop", not {missing!r}')
         if not isinstance(sites, Mapping):
             raise ParameterError("sites is a mapping from site name to data frame")
-        if len(sites) < 2:
+        self._apart = bool(elsewhere)
+        if len(sites) + len(elsewhere) < 2:
             raise ThresholdError(
                 2,
                 len(sites),
                 "a study needs other sites to hide among; give two files, or two frames, or more",
             )
         self.rule = Rule(minimum_count, minimum_sites)
-        if len(sites) < minimum_sites:
+        if len(sites) + len(elsewhere) < minimum_sites:
             raise ThresholdError(
                 minimum_sites,
-                len(sites),
+                len(sites) + len(elsewhere),
                 "no cell could ever be shown; lower minimum_sites (--min-sites)",
             )
         names = [wire.check_name(str(name)) for name in sites]
-        twice = {name for name in names if names.count(name) > 1}
+        # Every place has the same order.
+        self.sites = (*names, *map(wire.check_name, elsewhere))
+        if elsewhere:
+            self.sites = tuple(sorted(self.sites))
+        twice = {name for name in self.sites if self.sites.count(name) > 1}
         if twice:
             raise ParameterError(f"two sites are named {min(twice)!r}; names are unique")
         called = sources or {}
@@ -188,7 +199,7 @@ class Study:
         if rows is not None and not (whole and 1 <= rows <= MAX_ROWS):
             raise ParameterError(f"rows is a number from 1 to {MAX_ROWS}, not {rows!r}")
         self.rows = None if rows is None else int(rows)
-        self._carrier = LocalCarrier()
+        self._carrier: Carrier = LocalCarrier() if carrier is None else carrier
         self._checked = False
         self._keys = keys
         self._signatures = signatures
@@ -289,12 +300,12 @@ class Study:
         """
         if self.privacy is not None:
             raise ParameterError("answers with noise are not those of the pooled rows")
+        if self._apart:
+            raise ParameterError("only a simulation has all rows in one place, to compare with")
         results = [each for each in asked if isinstance(each, Result)]
         if len(results) < len(asked):
             results = self.run([each for each in asked if isinstance(each, Statistic)])
-        closed = self.codebook is not None
-        schema = Schema(self.tables, self.columns, rows=self.rows, closed=closed)
-        return compare(results, self.tables, schema)
+        return compare(results, self.tables, self.schema())
 
     def _noised(self, privacy: Privacy, statistics: Sequence[Statistic]) -> list[Result]:
         from securecomp.statistics.summaries.private_summaries import (
@@ -322,9 +333,20 @@ class Study:
                 "for other analyses make a study without privacy, if its results may be shown"
             )
         self.agree()
-        closed = self.codebook is not None
-        schema = Schema(self.tables, self.columns, rows=self.rows, closed=closed)
-        return Inquiry(self.tables, schema, self.missing, self.protocol, self._carrier)
+        return Inquiry(
+            self.tables, self.schema(), self.missing, self.protocol, self._carrier, sites=self.sites
+        )
+
+    def schema(self, tables: Sequence[Table] | None = None) -> Schema:
+        """Return what the sites agree on, anew. Facts that are not declared come from the tables.
+
+        Args:
+            tables: Rows of the sites here; by default those of the study.
+        """
+        closed = STUDY_FILE if self._apart else "codebook" if self.codebook is not None else ""
+        return Schema(
+            self.tables if tables is None else tables, self.columns, rows=self.rows, closed=closed
+        )
 
     def agree(self) -> None:
         """Verify the codebook's signatures, and let every site check its rows; once is enough.

@@ -16,7 +16,8 @@ from securecomp.core import field
 from securecomp.core.fixedpoint import FixedPoint
 from securecomp.errors import ParameterError, RangeError, SecureCompError, ThresholdError
 from securecomp.protocol import secure_sum as secure_sum_
-from securecomp.protocol.local_carrier import LocalCarrier, Transcript
+from securecomp.protocol.carrier import Transcript
+from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.protocol.secure_sum import SecureSum, secure_sum
 from securecomp.secagg.masked_sum import Masking
 from securecomp.sharing.additive_sum import Sharing

@@ -131,14 +131,16 @@ class Likelihood:
         Raises:
             ParameterError: By the public bounds, a mean could be larger than any number.
         """
-        high = self.reach(coordinates)
+        coordinates, (high,) = self.ask.agreed(
+            f"{self.what}: coordinates", coordinates, [self.reach(coordinates)]
+        )
         if self.steep(coordinates):
             raise ParameterError(
                 f"by the columns' bounds, a row's rate could be e^{high:.0f}; agree on smaller "
                 "bounds of the columns, scale them, or leave out one that tells where the response "
                 "is 0"
             )
-        average = float(np.linalg.norm(coordinates)) + self.shift
+        average = math.sqrt(math.fsum(coordinates**2)) + self.shift
         sizes = self.family.sizes(average, high, self.largest)
         triangle = np.triu_indices(len(coordinates))
         values = {site: self._own(part, coordinates, triangle) for site, part in self.parts.items()}
@@ -167,7 +169,7 @@ class Likelihood:
         self, labels: Sequence[str], bound: float, size: float, parts: Mapping[str, Vector]
     ) -> RealBlock:
         """Return numbers to add: as fine as the protocol's room allows, or as their size needs."""
-        sites = len(self.parts)
+        sites = len(self.ask.sites)
         bound = max(bound, 1e-300) * _SLACK
         room = math.floor(math.log2(self.ask.protocol.limit / sites) - math.log2(bound)) - 1
         needed = math.ceil(_BITS - math.log2(max(size, 1e-290)))
@@ -240,7 +242,10 @@ def newton(
     state, history, halvings, linear = start, list[NewtonStep](), 0, 0
     for iteration in range(iterations + 1):
         step, covariance = _solve(state, diverging)
-        decrement = math.sqrt(max(0.0, float(state.gradient @ step)))
+        step, covariance, (decrement,) = likelihood.ask.agreed(
+            "Newton's step", step, covariance, [math.sqrt(max(0.0, float(state.gradient @ step)))]
+        )
+        decrement = float(decrement)
         history.append(NewtonStep(iteration, state.likelihood, decrement, halvings))
         if decrement <= tolerance:
             return Maximum(state, state.at + step, covariance, tuple(history))

@@ -26,7 +26,7 @@ from securecomp.privacy.policy import Privacy
 from securecomp.privacy.privacy_amounts import below
 from securecomp.privacy.sensitivity import Bounds
 from securecomp.protocol import sum_protocols as sums
-from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.carrier import Carrier
 from securecomp.protocol.session import Layout
 from securecomp.statistics.disclosure.suppression import HIDDEN, Rule
 from securecomp.statistics.inquiry import Inquiry
@@ -57,7 +57,7 @@ class Noised:
         self._protocol = protocol
         self._tables = list(tables)
 
-    def answer(self, statistics: Sequence[Statistic], carrier: LocalCarrier) -> list[Result]:
+    def answer(self, statistics: Sequence[Statistic], carrier: Carrier) -> list[Result]:
         """Answer questions by one noised sum; epsilon and delta are of all of them together.
 
         Everything is checked, and every site has measured, before the ledger is asked.

@@ -118,7 +118,7 @@ class PartialLikelihood:
 
     def predictor(self, g: Floats) -> float:
         """Return the public bound of |u'g|."""
-        return float(np.abs(g) @ self.reach)
+        return math.fsum(np.abs(g) * self.reach)
 
     def likelihood(self, g: Floats) -> tuple[float, Floats, Floats]:
         """Return the partial log likelihood, S0 and S1 (times, covariates): one secure sum."""
@@ -129,7 +129,7 @@ class PartialLikelihood:
         bound = MAX_ROWS * math.exp(most) * max(1.0, float(self.reach.max())) * (1 + 1e-9)
         (sums,) = self.ask.adder.add(RealBlock(self.labels, bound, bits, parts))
         s0, s1 = sums[: len(self.events.d)], sums[len(self.events.d) :]
-        value = float(self.events.total @ g) - math.fsum(self.events.d * np.log(s0))
+        value = math.fsum(self.events.total * g) - math.fsum(self.events.d * np.log(s0))
         return value, s0, s1.reshape(len(g), -1).T
 
     def _risk(self, rows: RiskRows, g: Floats) -> Floats:
@@ -179,7 +179,8 @@ def climb(model: PartialLikelihood) -> CoxMaximum:
         except np.linalg.LinAlgError:
             raise _endless(model, g) from None
         move = np.linalg.solve(information, gradient).astype(np.float64)
-        gain = float(gradient @ move)
+        move, (gain,) = model.ask.agreed("Newton's step", move, [float(gradient @ move)])
+        gain = float(gain)
         score = gain if number == 0 else score
         history.append(CoxStep(value, math.sqrt(max(gain, 0.0)), halved))
         if gain <= _SHIFT**2:
