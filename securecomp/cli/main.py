@@ -14,6 +14,7 @@ from securecomp.cli.bench import bench
 from securecomp.cli.budget import budget, dial
 from securecomp.cli.ckks import ckks
 from securecomp.cli.codebook import codebook
+from securecomp.cli.consortium import identity, join, relay, server, simulate, study
 from securecomp.cli.paillier import paillier
 from securecomp.cli.stats import stats
 from securecomp.cli.written_pages import check_page, write_page
@@ -30,6 +31,8 @@ def main() -> None:
     """
 
 
+for command in (identity, study, relay, server, join, simulate):
+    main.add_command(command)
 main.add_command(audit)
 main.add_command(bench)
 main.add_command(paillier)

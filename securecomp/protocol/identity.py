@@ -26,7 +26,12 @@ from securecomp.core import buffers, prg
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.secret import Secret
-from securecomp.errors import AuthenticationError, DecodeError, KeyMismatchError
+from securecomp.errors import (
+    AuthenticationError,
+    DecodeError,
+    KeyMismatchError,
+    ParameterError,
+)
 from securecomp.protocol import public_key, wire
 from securecomp.protocol.session import Conversation
 
@@ -79,6 +84,16 @@ class Identity(Secret):
     def sign(self, purpose: str, *context: bytes | str | int) -> bytes:
         """Sign a statement: a purpose, and everything that it is about. `verify` checks it."""
         return self._signing.sign(prg.join("signature", purpose, *context))
+
+    def sign_request(self, base: bytes) -> bytes:
+        """Sign the base of an HTTP request (RFC 9421), which no statement of `sign` can equal.
+
+        Raises:
+            ParameterError: It is not such a base.
+        """
+        if not base.startswith(b'"@method": '):
+            raise ParameterError("not the signature base of a request")
+        return self._signing.sign(base)
 
     def __repr__(self) -> str:
         return f"Identity(public={self.public.hex()[:16]}...)"

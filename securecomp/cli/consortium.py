@@ -1,0 +1,314 @@
+"""Commands of a consortium: identity, study, relay, server, join, simulate."""
+
+import json
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import click
+
+from securecomp.cli import option_values as values
+from securecomp.cli.written_pages import check_page, write_page
+from securecomp.show.console import console, plain_errors, plain_warnings, printable, show, status
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.group()
+def identity() -> None:
+    """Long-term keys of a site or a server."""
+
+
+@identity.command("new")
+@click.argument("file", type=_PATH)
+def identity_new(file: Path) -> None:
+    """Draw a key and write it to FILE, which stays secret."""
+    with plain_errors():
+        from securecomp.net import identity_file
+
+        _print_key(identity_file.create(file).public)
+    _note(f"{file}: keep it secret; send the public key, and compare the words by phone")
+
+
+@identity.command("show")
+@click.argument("file", type=_PATH)
+def identity_show(file: Path) -> None:
+    """Print the public key of FILE, and its fingerprint in words."""
+    with plain_errors():
+        from securecomp.net import identity_file
+
+        _print_key(identity_file.read(file).public)
+
+
+def _note(text: str) -> None:
+    """Say something that is not the result."""
+    click.echo(printable(text), err=True)
+
+
+def _print_key(public: bytes) -> None:
+    from securecomp.net import identity_file
+
+    click.echo(f"public key: {identity_file.to_text(public)}")
+    click.echo(f"in words:   {identity_file.fingerprint(public)}")
+
+
+@click.group()
+def study() -> None:
+    """Study files: what all parties agree on."""
+
+
+@study.command("new")
+@click.argument("file", type=_PATH)
+def study_new(file: Path) -> None:
+    """Write a study file to fill in."""
+    with plain_errors():
+        from securecomp.net.study_template import TEMPLATE
+        from securecomp.protocol.storage import write_new
+
+        write_new(file, TEMPLATE.rstrip("\n"), 0o644)
+    _note(f"{file}: fill it in, send it to all sites, and let each sign it")
+
+
+@study.command("show")
+@click.argument("file", type=_PATH)
+def study_show(file: Path) -> None:
+    """Show what will be computed, by whom, and what each party learns."""
+    with plain_errors():
+        from securecomp.net import study_file
+
+        for line in _summary(study_file.read(file)):
+            click.echo(line)
+
+
+@study.command("sign")
+@click.argument("file", type=_PATH)
+@click.option("--party", required=True, metavar="NAME", help="Who signs.")
+@click.option("--identity", "key", required=True, type=_PATH, metavar="FILE", help="Its key.")
+def study_sign(file: Path, party: str, key: Path) -> None:
+    """Sign a study file for a site; the signature goes beside it."""
+    with plain_errors():
+        from securecomp.net import identity_file, study_file
+
+        study_file.sign(file, party, identity_file.read(key))
+        beside = study_file.signatures_path(file)
+    _note(f"{beside}: send it along with {file.name}")
+
+
+@study.command("check")
+@click.argument("file", type=_PATH)
+def study_check(file: Path) -> None:
+    """Check that a study file can be used, and that all sites have signed it."""
+    with plain_errors():
+        from securecomp.net import study_file
+
+        found = study_file.verify(file)
+    click.echo(f"{file}: signed by all {len(found.sites)} sites; id {found.id}")
+
+
+def _summary(found: Any) -> list[str]:
+    from securecomp.net import identity_file
+
+    lines = [f"study: {found.name}", f"id: {found.id}", "", "sites (each brings rows):"]
+    lines += [f"  {n}: {identity_file.fingerprint(k)}" for n, k in found.sites.items()]
+    lines += ["", f"servers (protocol {found.protocol}):"]
+    lines += [f"  {n}: {identity_file.fingerprint(k)}" for n, k in found.servers.items()]
+    lines += ["", "what will be computed:"]
+    lines += [f"  {analysis}" for analysis in found.analyses]
+    lines += ["", "what each party learns:"]
+    lines += [f"  {party}: {what}" for party, what in found.sums().learned().items()]
+    shown = f"cells below {found.minimum_count} rows" if found.minimum_count else "no cell"
+    lines += ["", f"left out of counts, sums, means and tables: {shown}"]
+    return lines
+
+
+_NETWORK = (
+    click.option("--relay", "url", required=True, metavar="URL", help="Address of the relay."),
+    click.option("--state", type=_PATH, metavar="FILE", help="State; by default beside STUDY."),
+    click.option("--run", default="1", show_default=True, help="Name of the run."),
+    click.option("--proxy", metavar="URL", help="HTTP proxy."),
+    click.option("--ca", type=_PATH, metavar="FILE", help="Private certificate authority."),
+)
+
+
+def _network(command: Any) -> Any:
+    for option in reversed(_NETWORK):
+        command = option(command)
+    return command
+
+
+def _connection(given: dict[str, Any]) -> Any:
+    from securecomp.net.programs import Connection
+
+    authority = given["ca"]
+    return Connection(
+        given["url"],
+        given["state"],
+        given["run"],
+        given["proxy"],
+        None if authority is None else str(authority),
+    )
+
+
+class _Watch:
+    """Says what is awaited, whenever that changes and has lasted a while."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def __call__(self, step: str, awaited: Collection[str]) -> None:
+        names = list(awaited)
+        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        text = f"{step}: waiting for {', '.join(names[:4])}{more}" if names else ""
+        if text and text != self._last and sys.stderr.isatty():
+            _note(text)
+        self._last = text
+
+
+@click.command()
+@click.argument("study", type=_PATH)
+@click.option("--site", required=True, metavar="NAME", help="Your site's name in the study.")
+@click.option("--data", required=True, type=_PATH, metavar="FILE", help="Your rows.")
+@click.option("--identity", "key", required=True, type=_PATH, metavar="FILE", help="Your key.")
+@_network
+@click.option("--yes", is_flag=True, help="Do not ask before anything is sent.")
+@values.reading_and_showing("Write the results to a page too.")
+def join(
+    study: Path,
+    site: str,
+    data: Path,
+    key: Path,
+    yes: bool,
+    as_json: bool,
+    html: Path | None,
+    **given: Any,
+) -> None:
+    """Take part in a study with your rows.
+
+    Every site runs the same program. The rows stay here; sealed shares or masked sums leave. If it
+    is stopped, start it again in the same way: it goes on where it was.
+    """
+    with plain_errors(), plain_warnings():
+        from securecomp.net import identity_file, programs, study_file
+        from securecomp.statistics.table_files import read_table
+
+        if html is not None:
+            check_page(html)
+        agreed = study_file.verify(study)
+        if not as_json:
+            for line in _summary(agreed):
+                click.echo(line)
+        frame = read_table(data, delimiter=given["delimiter"], decimal_comma=given["decimal_comma"])
+        if not yes:
+            click.confirm("Send this site's part of these totals?", abort=True, err=True)
+        member = programs.Member(
+            study, site, identity_file.read(key), _connection(given), watch=_Watch(), note=_note
+        )
+        try:
+            with status("computing together"):
+                found = list(programs.join(member, site, frame))
+        finally:
+            member.close()
+        if html is not None:
+            from securecomp.cli.report_page import page
+
+            write_page(html, page([result for _, result in found]))
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "study": agreed.digest.hex(),
+                    "results": [
+                        {"ask": str(analysis), "result": result.to_json()}
+                        for analysis, result in found
+                    ],
+                },
+                allow_nan=False,
+            )
+        )
+        return
+    for _, result in found:
+        show(console(), result)
+
+
+@click.command()
+@click.argument("study", type=_PATH)
+@click.option("--name", required=True, metavar="NAME", help="The server's name in the study.")
+@click.option("--identity", "key", required=True, type=_PATH, metavar="FILE", help="Its key.")
+@click.option("--paillier-key", type=_PATH, metavar="FILE", help="Private key of a key holder.")
+@_network
+def server(study: Path, name: str, key: Path, paillier_key: Path | None, **given: Any) -> None:
+    """Run a computing server of a study until its run is done.
+
+    It knows no analysis: it adds what the sites announce, and cannot read what it adds.
+    """
+    with plain_errors():
+        from securecomp.net import identity_file, programs
+        from securecomp.protocol.storage import read_text
+
+        private = None
+        if paillier_key is not None:
+            from securecomp.paillier.keys import PrivateKey
+
+            private = PrivateKey.from_json(read_text(paillier_key))
+        member = programs.Member(
+            study, name, identity_file.read(key), _connection(given), watch=_Watch(), note=_note
+        )
+        try:
+            programs.serve(member, private)
+        finally:
+            member.close()
+    _note(f"{name}: all sites say that the run is done")
+
+
+@click.command()
+@click.argument("studies", nargs=-1, required=True, type=_PATH)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8443, show_default=True, help="Port to listen on.")
+@click.option("--store", type=_PATH, default=Path("relay.db"), show_default=True, help="Queues.")
+@click.option("--tls-cert", type=_PATH, metavar="FILE", help="Certificate; by default no TLS.")
+@click.option("--tls-key", type=_PATH, metavar="FILE", help="The certificate's key.")
+def relay(
+    studies: tuple[Path, ...],
+    host: str,
+    port: int,
+    store: Path,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+) -> None:
+    """Store and forward the sealed messages of STUDIES.
+
+    It learns who sends, when and how many bytes. It cannot read a message.
+    """
+    with plain_errors():
+        import uvicorn
+
+        from securecomp.net import study_file
+        from securecomp.net.relay import Relay
+
+        app = Relay([study_file.read(path) for path in studies], store).app()
+        uvicorn.run(
+            app,
+            host=host,
+            port=port,
+            log_level="warning",
+            timeout_keep_alive=60,
+            ssl_certfile=None if tls_cert is None else str(tls_cert),
+            ssl_keyfile=None if tls_key is None else str(tls_key),
+        )
+
+
+@click.command()
+@click.argument("study", type=_PATH)
+@click.argument("files", nargs=-1, required=True, type=_PATH)
+def simulate(study: Path, files: tuple[Path, ...]) -> None:
+    """Run STUDY on this machine: relay, servers and a site for each FILE, as processes.
+
+    Each site is named as its file. The keys are drawn afresh; the results come as JSON.
+    """
+    with plain_errors(), status("computing"):
+        from securecomp.net.simulation import simulate as run
+        from securecomp.statistics.table_files import name_sites
+
+        answer = run(study, name_sites(files))
+    click.echo(answer, nl=False)

@@ -1,0 +1,6 @@
+"""A consortium over a network: every site runs the same program on its own rows.
+
+`study_file` says what all agreed on, `relay` stores and forwards sealed messages, `site_state`
+remembers across crashes, `network_carrier` brings the messages of a party, `programs` are what a
+site and a computing server run, and `simulation` runs all of it on one machine.
+"""

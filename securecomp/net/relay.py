@@ -1,0 +1,188 @@
+"""The relay: an ASGI application that stores and forwards sealed messages.
+
+Parties only make outgoing connections, to it. It learns who sends to whom, when, how many bytes,
+and the steps' names; contents, layouts and agreed values are sealed between the parties. Requests
+are signed by the parties' keys (`signed_requests`), so a proxy that ends TLS can do no harm.
+
+    POST /v1/STUDY/messages       a batch of messages, stored when the answer comes
+    GET  /v1/STUDY/messages       waits up to 25 seconds for messages after ?after=N
+    GET  /v1/STUDY/status         when each party was last seen, and what waits for it
+    GET  /health, /metrics        for those who run it
+"""
+
+import asyncio
+import contextlib
+import time
+import urllib.parse
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from securecomp.errors import AuthenticationError, ParameterError, RemoteProtocolError
+from securecomp.net import signed_requests
+from securecomp.net.relay_store import RelayStore
+from securecomp.net.study_file import StudyFile
+
+LONGEST_WAIT = 25.0
+"""Seconds; proxies often cut a connection after 30."""
+LARGEST_BODY = 64 << 20
+"""Bytes of a request. A larger batch is sent in parts."""
+MOST_TAKEN = 16 << 20
+_MOST_WAITING = 8  # requests of one party that wait at the same time
+VERSION = 1
+"""Of the protocol between parties and relay."""
+
+_Batch = list[tuple[str, str, bytes]]
+
+
+class Relay:
+    """Queues of some studies."""
+
+    def __init__(self, studies: Sequence[StudyFile], store: Path) -> None:
+        """Serve these studies, and no other.
+
+        Args:
+            studies: Whose parties may send.
+            store: The SQLite file.
+        """
+        self._studies = {study.id: study for study in studies}
+        self._keys = {
+            study.id: {urllib.parse.quote(name, safe=""): key for name, key in study.keys.items()}
+            for study in studies
+        }
+        self._store = RelayStore(store)
+        self._news: defaultdict[tuple[str, str], asyncio.Event] = defaultdict(asyncio.Event)
+        self._waiting: defaultdict[tuple[str, str], int] = defaultdict(int)
+
+    def app(self) -> Starlette:
+        """Return the application."""
+        return Starlette(
+            routes=[
+                Route("/v1/{study}/messages", self._post, methods=["POST"]),
+                Route("/v1/{study}/messages", self._get, methods=["GET"]),
+                Route("/v1/{study}/status", self._status, methods=["GET"]),
+                Route("/health", self._health, methods=["GET"]),
+                Route("/metrics", self._metrics, methods=["GET"]),
+            ],
+            exception_handlers={HTTPException: _refusal},
+        )
+
+    async def _sender(self, request: Request) -> tuple[StudyFile, str, bytes]:
+        """Return the study, who signed the request, and the body."""
+        study = self._studies.get(request.path_params["study"])
+        if study is None:
+            raise HTTPException(
+                404, "this relay does not serve the study; start it with this study file"
+            )
+        if request.headers.get("securecomp-version") != str(VERSION):
+            raise HTTPException(
+                426, f"this relay speaks version {VERSION}; install the same release on both sides"
+            )
+        body = await _body(request)
+        try:
+            name, nonce = signed_requests.verify(
+                request.headers,
+                self._keys[study.id],
+                request.method,
+                request.url.path,
+                request.url.query,
+                body,
+                time.time(),
+            )
+        except AuthenticationError as error:
+            raise HTTPException(401, str(error)) from None
+        if not await run_in_threadpool(self._store.spend, nonce, time.time()):
+            raise HTTPException(401, "the request was sent before; a replay")
+        return study, urllib.parse.unquote(name), body
+
+    async def _post(self, request: Request) -> Response:
+        study, sender, body = await self._sender(request)
+        try:
+            batch = msgspec.msgpack.decode(body, type=_Batch)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise HTTPException(400, "not a batch of messages") from None
+        for recipient, tag, _ in batch:
+            if recipient not in study.keys:
+                raise HTTPException(400, f"the study has no party {recipient!r}")
+            if not 0 < len(tag) <= 200:
+                raise HTTPException(400, "a tag has 1 to 200 characters")
+        try:
+            await run_in_threadpool(self._store.put, study.id, sender, batch)
+        except RemoteProtocolError as error:
+            raise HTTPException(409, str(error)) from None
+        except ParameterError as error:
+            raise HTTPException(507, str(error)) from None
+        for recipient in {recipient for recipient, _, _ in batch}:
+            self._news[study.id, recipient].set()
+        return Response(status_code=204)
+
+    async def _get(self, request: Request) -> Response:
+        study, recipient, _ = await self._sender(request)
+        try:
+            after = int(request.query_params.get("after", "0"))
+            wait = min(float(request.query_params.get("wait", "0")), LONGEST_WAIT)
+        except ValueError:
+            raise HTTPException(400, "after and wait are numbers") from None
+        place = study.id, recipient
+        if self._waiting[place] >= _MOST_WAITING:
+            raise HTTPException(429, "too many requests wait for this party's messages")
+        await run_in_threadpool(self._store.seen, study.id, recipient)
+        end = time.monotonic() + wait
+        self._waiting[place] += 1
+        try:
+            while True:
+                news = self._news[place]
+                news.clear()
+                found = await run_in_threadpool(
+                    self._store.take, study.id, recipient, after, MOST_TAKEN
+                )
+                left = end - time.monotonic()
+                if found or left <= 0:
+                    return Response(msgspec.msgpack.encode(found), media_type="application/msgpack")
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(news.wait(), left)
+        finally:
+            self._waiting[place] -= 1
+
+    async def _status(self, request: Request) -> Response:
+        study, _, _ = await self._sender(request)
+        found = await run_in_threadpool(self._store.status, study.id)
+        missing: Mapping[str, float] = {"seen": 0, "sent": 0, "waiting": 0}
+        return JSONResponse({name: found.get(name, missing) for name in study.keys})
+
+    async def _health(self, _: Request) -> Response:
+        await run_in_threadpool(self._store.counts)
+        return PlainTextResponse("ok\n")
+
+    async def _metrics(self, _: Request) -> Response:
+        number, size = await run_in_threadpool(self._store.counts)
+        return PlainTextResponse(
+            f"securecomp_relay_messages_waiting {number}\nsecurecomp_relay_bytes_waiting {size}\n"
+        )
+
+
+async def _body(request: Request) -> bytes:
+    """Read a body of bounded length."""
+    parts, size = [], 0
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > LARGEST_BODY:
+                raise HTTPException(413, f"a request has at most {LARGEST_BODY >> 20} MiB")
+            parts.append(part)
+    except ClientDisconnect:
+        raise HTTPException(400, "the body is cut off") from None
+    return b"".join(parts)
+
+
+async def _refusal(_: Request, error: Any) -> Response:
+    return PlainTextResponse(f"{error.detail}\n", error.status_code)

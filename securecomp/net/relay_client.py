@@ -1,0 +1,132 @@
+"""A party's connection to the relay: signed requests, and retries until the relay answers."""
+
+import time
+import urllib.parse
+from collections.abc import Callable
+
+import msgspec
+
+from securecomp.errors import BackendUnavailableError, ParameterError, RemoteProtocolError
+from securecomp.net import signed_requests
+from securecomp.protocol.identity import Identity
+
+try:
+    import httpx2
+except ImportError as error:  # pragma: no cover - depends on what is installed
+    raise BackendUnavailableError("a network needs the extra: pip install 'securecomp[net]'") from (
+        error
+    )
+
+VERSION = 1
+_WAIT = 25
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0
+_RELAY = "relay"
+
+Note = Callable[[str], None]
+
+
+class RelayClient:
+    """Sends and takes messages of one party. Not for several threads at once."""
+
+    def __init__(
+        self,
+        url: str,
+        study: str,
+        name: str,
+        identity: Identity,
+        *,
+        proxy: str | None = None,
+        authority: str | None = None,
+        note: Note = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Take the address and the keys; nothing is sent.
+
+        Args:
+            url: Of the relay, such as "https://relay.example.org".
+            study: Its id at the relay.
+            name: The party.
+            identity: The party's keys.
+            proxy: URL of an HTTP proxy; by default what the environment says.
+            authority: File of a private certificate authority; by default the system's.
+            note: Hears why a request is tried again.
+            stopped: Whether to give up trying.
+        """
+        verify: object = True
+        if authority is not None:
+            import ssl
+
+            try:
+                verify = ssl.create_default_context(cafile=authority)
+            except (OSError, ssl.SSLError) as error:
+                raise ParameterError(f"{authority}: not certificates: {error}") from None
+        else:
+            try:
+                import ssl
+
+                import truststore
+
+                verify = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            except ImportError:
+                verify = True
+        self._client = httpx2.Client(
+            base_url=url.rstrip("/"),
+            proxy=proxy,
+            verify=verify,
+            timeout=httpx2.Timeout(30.0, read=_WAIT + 35.0),
+        )
+        self._study, self._identity = study, identity
+        self._name = urllib.parse.quote(name, safe="")
+        self._note, self._stopped = note, stopped
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def post(self, batch: list[tuple[str, str, bytes]]) -> None:
+        """Have messages stored: recipient, tag, body.
+
+        Raises:
+            RemoteProtocolError: The relay refuses; its words are in the error.
+        """
+        self._ask("POST", "messages", {}, msgspec.msgpack.encode(batch))
+
+    def take(self, after: int, wait: float = _WAIT) -> list[tuple[int, str, str, bytes]]:
+        """Return messages after a number: number, sender, tag, body. None may have come."""
+        query = {"after": str(after), "wait": str(wait)}
+        answer = self._ask("GET", "messages", query, b"")
+        try:
+            return msgspec.msgpack.decode(answer, type=list[tuple[int, str, str, bytes]])
+        except msgspec.DecodeError:
+            raise RemoteProtocolError(_RELAY, "its answer is malformed", False) from None
+
+    def status(self) -> dict[str, dict[str, float]]:
+        """Return what the relay knows of each party."""
+        answer = self._ask("GET", "status", {}, b"")
+        return msgspec.json.decode(answer, type=dict[str, dict[str, float]])
+
+    def _ask(self, method: str, what: str, query: dict[str, str], body: bytes) -> bytes:
+        """Make a request, again and again while the relay cannot be reached."""
+        path, text = f"/v1/{self._study}/{what}", urllib.parse.urlencode(query)
+        pause = _FIRST_PAUSE
+        while True:
+            # Signed anew each time: a nonce is good once.
+            headers = signed_requests.sign(self._identity, self._name, method, path, text, body)
+            headers["Securecomp-Version"] = str(VERSION)
+            try:
+                answer = self._client.request(
+                    method, f"{path}?{text}" if text else path, content=body, headers=headers
+                )
+            except httpx2.TransportError as error:
+                why = f"the relay cannot be reached ({type(error).__name__})"
+            else:
+                if answer.status_code < 300:
+                    return answer.content
+                why = answer.text.strip()[:300] or f"status {answer.status_code}"
+                if answer.status_code < 500 and answer.status_code not in (408, 429):
+                    raise RemoteProtocolError(_RELAY, why, False)
+            if self._stopped():
+                raise RemoteProtocolError(_RELAY, f"{why}; given up", False)
+            self._note(f"{why}; next try in {pause:.1f} s")
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)

@@ -1,0 +1,166 @@
+"""The relay's queues, in SQLite: sealed messages wait here until their recipient took them."""
+
+import hashlib
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+from securecomp.core import entropy
+from securecomp.errors import ParameterError, RemoteProtocolError
+from securecomp.net.signed_requests import WINDOW
+
+MOST_QUEUED = 4 << 30
+"""Bytes that wait for one recipient."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS messages (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, study TEXT NOT NULL, recipient TEXT NOT NULL,
+    sender TEXT NOT NULL, tag TEXT NOT NULL, digest BLOB NOT NULL, size INTEGER NOT NULL,
+    body BLOB, UNIQUE (study, recipient, sender, tag));
+CREATE INDEX IF NOT EXISTS queues ON messages (study, recipient, number) WHERE body IS NOT NULL;
+CREATE TABLE IF NOT EXISTS nonces (nonce TEXT PRIMARY KEY, time REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS parties (
+    study TEXT NOT NULL, party TEXT NOT NULL, seen REAL NOT NULL, sent INTEGER NOT NULL,
+    PRIMARY KEY (study, party));
+"""
+
+
+class RelayStore:
+    """Durable queues. Messages are on the disk when `put` returns."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or make it.
+
+        Raises:
+            ParameterError: It cannot be opened.
+        """
+        try:
+            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.executescript(_TABLES)
+            self._db.execute(
+                "INSERT OR IGNORE INTO facts VALUES ('id', ?)", (entropy.system(16).hex(),)
+            )
+        except sqlite3.Error as error:
+            raise ParameterError(f"{path}: cannot be opened: {error}") from None
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+    def spend(self, nonce: str, now: float) -> bool:
+        """Return whether a nonce is new, and keep it as long as its request could be valid."""
+        with self._lock:
+            self._db.execute("DELETE FROM nonces WHERE time < ?", (now - 2 * WINDOW,))
+            done = self._db.execute("INSERT OR IGNORE INTO nonces VALUES (?, ?)", (nonce, now))
+            return done.rowcount == 1
+
+    def put(self, study: str, sender: str, posts: list[tuple[str, str, bytes]]) -> None:
+        """Commit messages. One that is there already is taken again in silence.
+
+        Raises:
+            RemoteProtocolError: One came before with other bytes.
+            ParameterError: A queue is full.
+        """
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for recipient, tag, body in posts:
+                    self._put(study, sender, recipient, tag, body)
+                self._db.execute(
+                    "INSERT INTO parties VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                    "seen = excluded.seen, sent = sent + excluded.sent",
+                    (study, sender, time.time(), sum(len(body) for _, _, body in posts)),
+                )
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def _put(self, study: str, sender: str, recipient: str, tag: str, body: bytes) -> None:
+        digest = hashlib.sha256(body).digest()
+        query = "SELECT digest FROM messages WHERE study=? AND recipient=? AND sender=? AND tag=?"
+        found = self._db.execute(query, (study, recipient, sender, tag)).fetchone()
+        if found is not None:
+            if bytes(found[0]) != digest:
+                raise RemoteProtocolError(sender, f"another message {tag!r} was sent before")
+            return
+        query = "SELECT total(size) FROM messages WHERE study=? AND recipient=? AND body NOT NULL"
+        queued = self._db.execute(query, (study, recipient)).fetchone()[0]
+        if queued + len(body) > MOST_QUEUED:
+            raise ParameterError(f"the queue of {recipient!r} is full; it takes nothing out")
+        self._db.execute(
+            "INSERT INTO messages (study, recipient, sender, tag, digest, size, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (study, recipient, sender, tag, digest, len(body), body),
+        )
+
+    def take(
+        self, study: str, recipient: str, after: int, most: int
+    ) -> list[tuple[int, str, str, bytes]]:
+        """Drop a queue up to a number, and return what comes next: number, sender, tag, body.
+
+        Args:
+            study: Which study.
+            recipient: Whose queue.
+            after: The recipient has everything up to here on its own disk.
+            most: Bytes to return at most, or one message.
+        """
+        found: list[tuple[int, str, str, bytes]] = []
+        size = 0
+        with self._lock:
+            # The digest stays, so that no second message can take its place.
+            self._db.execute(
+                "UPDATE messages SET body = NULL "
+                "WHERE study=? AND recipient=? AND number <= ? AND body NOT NULL",
+                (study, recipient, after),
+            )
+            rows = self._db.execute(
+                "SELECT number, sender, tag, body, size FROM messages "
+                "WHERE study=? AND recipient=? AND number > ? AND body NOT NULL ORDER BY number",
+                (study, recipient, after),
+            )
+            for number, sender, tag, body, length in rows:
+                if found and size + length > most:
+                    break
+                found.append((number, sender, tag, bytes(body)))
+                size += length
+        return found
+
+    def seen(self, study: str, party: str) -> None:
+        """Note that a party asked just now."""
+        with self._lock:
+            self._db.execute(
+                "INSERT INTO parties VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE SET "
+                "seen = excluded.seen",
+                (study, party, time.time()),
+            )
+
+    def status(self, study: str) -> dict[str, dict[str, float]]:
+        """Return for each party when it was last seen, its bytes, and what waits for it."""
+        with self._lock:
+            found = {
+                party: {"seen": seen, "sent": sent, "waiting": 0.0}
+                for party, seen, sent in self._db.execute(
+                    "SELECT party, seen, sent FROM parties WHERE study = ?", (study,)
+                )
+            }
+            for party, size in self._db.execute(
+                "SELECT recipient, total(size) FROM messages WHERE study = ? AND body NOT NULL "
+                "GROUP BY recipient",
+                (study,),
+            ):
+                found.setdefault(party, {"seen": 0.0, "sent": 0, "waiting": 0.0})["waiting"] = size
+        return found
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many messages wait, and their bytes."""
+        with self._lock:
+            query = "SELECT count(*), total(size) FROM messages WHERE body NOT NULL"
+            number, size = self._db.execute(query).fetchone()
+        return int(number), int(size)

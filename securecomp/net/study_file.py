@@ -1,0 +1,291 @@
+"""The study file: everything that the parties agree on before anything is computed.
+
+It is TOML, written by people. Its SHA-256 is in every session, so a changed byte is another study.
+Each site signs this digest; the signatures lie beside it, in `study.toml.signatures`.
+"""
+
+import hashlib
+import inspect
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from securecomp.core import checks
+from securecomp.errors import AuthenticationError, ParameterError, SecureCompError
+from securecomp.net import identity_file
+from securecomp.paillier.keys import PublicKey
+from securecomp.protocol import identity as identity_
+from securecomp.protocol import public_key, storage, wire
+from securecomp.protocol import sum_protocols as sums
+from securecomp.protocol.identity import Identity
+from securecomp.statistics import Column, Study
+from securecomp.statistics.disclosure.suppression import DEFAULT_MINIMUM
+
+ANALYSES = (
+    "anova", "chi_square", "correlation", "count", "covariance", "cox", "crosstab", "fisher",
+    "glm", "histogram", "kaplan_meier", "logrank", "mantel_haenszel", "mean", "median",
+    "odds_ratio", "quantiles", "relative_risk", "risk_difference", "roc_auc", "skewness",
+    "standardisation", "sum", "t_test", "variance",
+)  # fmt: skip
+"""Methods of `Study` that a study file can ask for: those that need sums and nothing else."""
+
+_PURPOSE = "study file"
+_TOP = {"study", "sites", "servers", "columns", "analyses"}
+_FACTS = {
+    "name", "protocol", "security", "blind", "paillier_key", "missing", "rows", "minimum_count",
+    "minimum_sites", "patience", "answer_within",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One question: a method of `Study`, and its arguments."""
+
+    ask: str
+    arguments: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"{self.ask}({given})"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """A study, as all parties agreed on it.
+
+    Attributes:
+        name: Its title.
+        digest: SHA-256 of the file.
+        sites: Names and public keys of those who bring rows.
+        servers: Names and public keys of those who compute.
+        protocol: Name of the sum protocol.
+        options: Its options.
+        paillier_key: The key holder's public key, as JSON; only for Paillier.
+        columns: Declared facts.
+        analyses: The questions, in order.
+        missing: As `Study`.
+        rows: As `Study`.
+        minimum_count: As `Study`.
+        minimum_sites: As `Study`.
+        patience: Seconds that a party waits for another.
+        answer_within: Seconds after which a masking server goes on without a silent site.
+    """
+
+    name: str
+    digest: bytes
+    sites: Mapping[str, bytes]
+    servers: Mapping[str, bytes]
+    protocol: str
+    options: Mapping[str, Any]
+    paillier_key: str | None
+    columns: Mapping[str, Column]
+    analyses: Sequence[Analysis]
+    missing: Any
+    rows: int
+    minimum_count: int
+    minimum_sites: int
+    patience: int
+    answer_within: int
+
+    @property
+    def keys(self) -> dict[str, bytes]:
+        """Public keys of all parties."""
+        return {**self.sites, **self.servers}
+
+    @property
+    def id(self) -> str:
+        """Name of the study at a relay."""
+        return self.digest.hex()[:32]
+
+    def sums(self, private: Any = None) -> sums.PlayedSum:
+        """Return the sum protocol.
+
+        Args:
+            private: The key holder's private key, where it is.
+        """
+        if self.protocol == "paillier":
+            from securecomp.paillier.encrypted_sum import Paillier
+
+            key = private or PublicKey.from_json(str(self.paillier_key))
+            return Paillier(key=key, **self.options)
+        servers = len(self.servers) if self.protocol == "sharing" else None
+        made = sums.protocol(self.protocol, servers=servers, **self.options)
+        if not isinstance(made, sums.PlayedSum):
+            raise ParameterError(f"protocol {self.protocol!r} cannot run over a network")
+        return made
+
+
+def read(path: Path) -> StudyFile:
+    """Read a study file.
+
+    Raises:
+        ParameterError: It names what is wrong, and where.
+    """
+    data = storage.read_bytes(path)
+    try:
+        facts = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path}: not a study file: {error}") from None
+    try:
+        return _study(facts, hashlib.sha256(data).digest())
+    except (SecureCompError, TypeError, ValueError) as error:
+        raise ParameterError(f"{path}: {error}") from None
+
+
+def _study(facts: Mapping[str, Any], digest: bytes) -> StudyFile:
+    _refuse_unknown(facts, _TOP, "the file")
+    study = _table(facts, "study")
+    _refuse_unknown(study, _FACTS, "[study]")
+    sites, servers = (_parties(_table(facts, what)) for what in ("sites", "servers"))
+    protocol = study.get("protocol", "sharing")
+    if protocol not in sums.PROTOCOLS:
+        raise ParameterError(f"[study] protocol is one of {', '.join(sums.PROTOCOLS)}")
+    options = {name: study[name] for name in ("security", "blind") if name in study}
+    _check_parties(protocol, sites, servers)
+    columns = {name: _column(name, column) for name, column in _table(facts, "columns").items()}
+    analyses = tuple(_analysis(a, i + 1) for i, a in enumerate(facts.get("analyses", ())))
+    if not analyses:
+        raise ParameterError("there is no [[analyses]]; add one for each question")
+    if protocol == "paillier" and "paillier_key" not in study:
+        raise ParameterError("[study] paillier_key: give the key holder's public key")
+    found = StudyFile(
+        name=str(study.get("name", "study")),
+        digest=digest,
+        sites=sites,
+        servers=servers,
+        protocol=protocol,
+        options=options,
+        paillier_key=study.get("paillier_key"),
+        columns=columns,
+        analyses=analyses,
+        missing=study.get("missing", "error"),
+        rows=checks.integer(study.get("rows", 1_000_000), "[study] rows", 1),
+        minimum_count=checks.integer(
+            study.get("minimum_count", DEFAULT_MINIMUM), "[study] minimum_count", 0
+        ),
+        minimum_sites=checks.integer(study.get("minimum_sites", 1), "[study] minimum_sites", 1),
+        patience=checks.integer(study.get("patience", 3600), "[study] patience", 1),
+        answer_within=checks.integer(study.get("answer_within", 600), "[study] answer_within", 1),
+    )
+    found.sums()  # refuses what does not go together
+    return found
+
+
+def _column(name: str, facts: Any) -> Column:
+    if not isinstance(facts, Mapping) or set(facts) - {"bound", "decimals", "bits", "levels"}:
+        raise ParameterError(f"[columns.{name}] has bound, decimals or bits, or levels")
+    given = dict(facts)
+    if "levels" in given:
+        given["levels"] = tuple(given["levels"])
+    return Column(**given)
+
+
+def _table(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = facts.get(name, {})
+    if not isinstance(table, Mapping):
+        raise ParameterError(f"[{name}] is a table")
+    return table
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: set[str], where: str) -> None:
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise ParameterError(f"{where} has no {unknown[0]!r}; one of {', '.join(sorted(known))}")
+
+
+def _parties(table: Mapping[str, Any]) -> dict[str, bytes]:
+    return {
+        wire.check_name(name): identity_file.from_text(str(key), name)
+        for name, key in sorted(table.items())
+    }
+
+
+def _check_parties(protocol: str, sites: Mapping[str, bytes], servers: Mapping[str, bytes]) -> None:
+    if len(sites) < 2:
+        raise ParameterError("[sites] names at least two sites, each with its public key")
+    wanted = {
+        "sharing": [f"server {i + 1}" for i in range(max(2, len(servers)))],
+        "masking": ["server"],
+        "paillier": ["aggregator", "key holder"],
+    }[protocol]
+    if sorted(servers) != sorted(wanted):
+        raise ParameterError(
+            f"[servers] of {protocol} are {', '.join(map(repr, wanted))}, each with its public key"
+        )
+    owners: dict[bytes, str] = {}
+    for name, key in [*sites.items(), *servers.items()]:
+        for half in public_key.halves(key):
+            if half in owners:
+                raise ParameterError(f"{name!r} and {owners[half]!r} have the same key")
+            owners[half] = name
+
+
+def _analysis(given: Any, number: int) -> Analysis:
+    where = f"[[analyses]] {number}"
+    if not isinstance(given, Mapping) or given.get("ask") not in ANALYSES:
+        raise ParameterError(f"{where}: ask is one of {', '.join(ANALYSES)}")
+    arguments = {name: value for name, value in given.items() if name != "ask"}
+    ask = given["ask"]
+    if ask in ("median", "quantiles") and arguments.setdefault("method", "counts") != "counts":
+        raise ParameterError(f'{where}: over a network {ask} has method = "counts"')
+    try:
+        inspect.signature(getattr(Study, ask)).bind(None, **arguments)
+    except TypeError as error:
+        raise ParameterError(f"{where}: {ask}: {error}") from None
+    return Analysis(ask, arguments)
+
+
+def signatures_path(path: Path) -> Path:
+    """Return where the signatures of a study file lie."""
+    return path.with_name(path.name + ".signatures")
+
+
+def signatures(path: Path) -> dict[str, bytes]:
+    """Return the signatures that lie beside a study file, not yet verified."""
+    beside = signatures_path(path)
+    if not beside.exists():
+        return {}
+    try:
+        return {str(n): bytes.fromhex(s) for n, s in json.loads(storage.read_text(beside)).items()}
+    except (ValueError, AttributeError, TypeError):
+        raise ParameterError(f"{beside}: not signatures of a study file") from None
+
+
+def sign(path: Path, name: str, identity: Identity) -> None:
+    """Add a party's signature.
+
+    Raises:
+        ParameterError: The study names no such party with this key.
+    """
+    study = read(path)
+    if study.keys.get(name) != identity.public:
+        raise ParameterError(f"{path}: {name!r} does not have this key there")
+    found = signatures(path)
+    found[name] = identity.sign(_PURPOSE, study.digest, name)
+    text = json.dumps({n: s.hex() for n, s in sorted(found.items())}, indent=2) + "\n"
+    storage.write_output(signatures_path(path), text.encode(), [])
+
+
+def verify(path: Path) -> StudyFile:
+    """Read a study file that all sites have signed.
+
+    Raises:
+        AuthenticationError: A site has not signed it, or signed another version.
+    """
+    study, found = read(path), signatures(path)
+    for name, key in study.sites.items():
+        if name not in found:
+            raise AuthenticationError(
+                f"{name} has not signed {path.name}; run: securecomp study sign {path.name} "
+                f"--party {name} --identity KEY"
+            )
+        try:
+            identity_.verify(key, found[name], name, _PURPOSE, study.digest, name)
+        except AuthenticationError:
+            raise AuthenticationError(
+                f"{name} signed another version of {path.name}; compare it, and sign again"
+            ) from None
+    return study

@@ -1,0 +1,104 @@
+"""Messages among the parties of a study, outside of any sum, and what they are sealed in."""
+
+import hashlib
+from typing import ClassVar
+
+from securecomp.core import entropy as entropy_
+from securecomp.core import prg
+from securecomp.errors import AuthenticationError
+from securecomp.net.study_file import StudyFile
+from securecomp.protocol import identity as identity_
+from securecomp.protocol import wire
+from securecomp.protocol.identity import Identity
+from securecomp.protocol.session import ID_BYTES, Conversation
+
+
+class Nonces(wire.Message, frozen=True):
+    """Between sites: random numbers that make this run another one than all before."""
+
+    KIND: ClassVar[int] = 64
+    nonces: dict[str, bytes]
+
+
+class Announcement(wire.Message, frozen=True):
+    """Site to server: the session of the run's next sum."""
+
+    KIND: ClassVar[int] = 65
+    run: str
+    number: int
+    session: bytes
+
+
+class Proposal(wire.Message, frozen=True):
+    """First site to the others: numbers that steer the next sum, float64, little-endian."""
+
+    KIND: ClassVar[int] = 66
+    values: bytes
+
+
+class TotalsDigest(wire.Message, frozen=True):
+    """Between sites: SHA-256 over all totals that were opened; site to server: this run is done."""
+
+    KIND: ClassVar[int] = 67
+    digest: bytes
+
+
+class Stop(wire.Message, frozen=True):
+    """To everybody: this party cannot go on."""
+
+    KIND: ClassVar[int] = 68
+    reason: str
+
+
+class StudyTalk(Conversation):
+    """Context in which the parties of a study seal messages. Each is bound to its tag."""
+
+    __slots__ = ("digest", "id", "keys", "round")
+
+    def __init__(self, study: StudyFile) -> None:
+        self.id = study.digest[:ID_BYTES]
+        self.round = 0
+        self.keys = study.keys
+        self.digest = study.digest
+
+    @property
+    def agreement(self) -> bytes:
+        """SHA-256 over the study."""
+        return self.bound("")
+
+    @property
+    def largest_message(self) -> int:
+        """Bytes that no message's body passes."""
+        return 1 << 26
+
+    def bound(self, tag: str) -> bytes:
+        """Return what a message of this tag is bound to."""
+        return hashlib.sha256(prg.join("study message", self.digest, tag)).digest()
+
+    def seal(
+        self, identity: Identity, sender: str, recipient: str, tag: str, message: wire.Message
+    ) -> bytes:
+        """Return a sealed message."""
+        header = self.header(message.KIND, sender, recipient, self.bound(tag))
+        body = wire.encode_body(message)
+        return bytes(identity_.seal(identity, self, header, body, entropy_.system))
+
+    def open(
+        self,
+        identity: Identity,
+        sender: str,
+        recipient: str,
+        tag: str,
+        data: bytes,
+        kind: type[wire.M],
+    ) -> wire.M:
+        """Verify and read a message.
+
+        Raises:
+            DecodeError, AuthenticationError, RemoteProtocolError: Not this sender's, or not of
+                this tag and kind.
+        """
+        header, body = identity_.open_sealed(identity, self, self.bound(tag), data, recipient)
+        if header.sender != sender or header.kind != kind.KIND:
+            raise AuthenticationError(f"{sender}: sent another party's message")
+        return wire.decode_body(body, kind)[0]

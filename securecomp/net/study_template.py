@@ -1,0 +1,38 @@
+"""A study file to fill in."""
+
+TEMPLATE = """\
+# What all parties agree on. Each site signs this file: securecomp study sign
+[study]
+name = "Length of stay"
+protocol = "sharing"        # or "masking", "paillier"
+missing = "error"           # or "drop": leave out rows with empty cells
+rows = 100000               # no site has more
+minimum_count = 11          # smaller cells are not shown
+patience = 3600             # seconds that a party waits for another
+
+# Names and public keys: securecomp identity new north.identity
+[sites]
+# north = "..."
+# south = "..."
+
+# Computing servers: for sharing "server 1", "server 2", ...; for masking "server"
+[servers]
+# "server 1" = "..."
+# "server 2" = "..."
+
+# What is summed is declared, since nobody sees all rows.
+[columns.los]
+bound = 400                 # no absolute value is larger
+decimals = 0
+[columns.ward]
+levels = ["medical", "surgical"]
+
+# The questions, in order. The names are the methods of Study.
+[[analyses]]
+ask = "count"
+by = "ward"
+[[analyses]]
+ask = "mean"
+column = "los"
+by = "ward"
+"""
