@@ -47,10 +47,10 @@ def _note(text: str) -> None:
 
 
 def _print_key(public: bytes) -> None:
-    from securecomp.net import identity_file
+    from securecomp.net import key_texts
 
-    click.echo(f"public key: {identity_file.to_text(public)}")
-    click.echo(f"in words:   {identity_file.fingerprint(public)}")
+    click.echo(f"public key: {key_texts.to_text(public)}")
+    click.echo(f"in words:   {key_texts.fingerprint(public)}")
 
 
 @click.group()
@@ -107,12 +107,12 @@ def study_check(file: Path) -> None:
 
 
 def _summary(found: Any) -> list[str]:
-    from securecomp.net import identity_file
+    from securecomp.net import key_texts
 
     lines = [f"study: {found.name}", f"id: {found.id}", "", "sites (each brings rows):"]
-    lines += [f"  {n}: {identity_file.fingerprint(k)}" for n, k in found.sites.items()]
+    lines += [f"  {n}: {key_texts.fingerprint(k)}" for n, k in found.sites.items()]
     lines += ["", f"servers (protocol {found.protocol}):"]
-    lines += [f"  {n}: {identity_file.fingerprint(k)}" for n, k in found.servers.items()]
+    lines += [f"  {n}: {key_texts.fingerprint(k)}" for n, k in found.servers.items()]
     lines += ["", "what will be computed:"]
     lines += [f"  {analysis}" for analysis in found.analyses]
     lines += ["", "what each party learns:"]
@@ -283,10 +283,10 @@ def relay(
     with plain_errors():
         import uvicorn
 
-        from securecomp.net import study_file
+        from securecomp.net import parties
         from securecomp.net.relay import Relay
 
-        app = Relay([study_file.read(path) for path in studies], store).app()
+        app = Relay([parties.load(path)[1] for path in studies], store).app()
         uvicorn.run(
             app,
             host=host,

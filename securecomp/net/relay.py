@@ -15,7 +15,7 @@ import contextlib
 import time
 import urllib.parse
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,8 @@ from starlette.routing import Route
 
 from securecomp.errors import AuthenticationError, ParameterError, RemoteProtocolError
 from securecomp.net import signed_requests
+from securecomp.net.parties import Parties
 from securecomp.net.relay_store import RelayStore
-from securecomp.net.study_file import StudyFile
 
 LONGEST_WAIT = 25.0
 """Seconds; proxies often cut a connection after 30."""
@@ -47,7 +47,7 @@ _Batch = list[tuple[str, str, bytes]]
 class Relay:
     """Queues of some studies."""
 
-    def __init__(self, studies: Sequence[StudyFile], store: Path) -> None:
+    def __init__(self, studies: Sequence[Parties], store: Path) -> None:
         """Serve these studies, and no other.
 
         Args:
@@ -60,6 +60,9 @@ class Relay:
             for study in studies
         }
         self._store = RelayStore(store)
+        # In memory: a request that is repeated after a restart does what it did before, once more.
+        self._nonces: dict[str, float] = {}
+        self._seen: dict[tuple[str, str], float] = {}
         self._news: defaultdict[tuple[str, str], asyncio.Event] = defaultdict(asyncio.Event)
         self._waiting: defaultdict[tuple[str, str], int] = defaultdict(int)
 
@@ -76,7 +79,7 @@ class Relay:
             exception_handlers={HTTPException: _refusal},
         )
 
-    async def _sender(self, request: Request) -> tuple[StudyFile, str, bytes]:
+    async def _sender(self, request: Request) -> tuple[Parties, str, bytes]:
         """Return the study, who signed the request, and the body."""
         study = self._studies.get(request.path_params["study"])
         if study is None:
@@ -100,9 +103,15 @@ class Relay:
             )
         except AuthenticationError as error:
             raise HTTPException(401, str(error)) from None
-        if not await run_in_threadpool(self._store.spend, nonce, time.time()):
+        now = time.time()
+        if nonce in self._nonces:
             raise HTTPException(401, "the request was sent before; a replay")
-        return study, urllib.parse.unquote(name), body
+        self._nonces[nonce] = now
+        while now - next(iter(self._nonces.values())) > 2 * signed_requests.WINDOW:
+            del self._nonces[next(iter(self._nonces))]
+        party = urllib.parse.unquote(name)
+        self._seen[study.id, party] = now
+        return study, party, body
 
     async def _post(self, request: Request) -> Response:
         study, sender, body = await self._sender(request)
@@ -135,7 +144,6 @@ class Relay:
         place = study.id, recipient
         if self._waiting[place] >= _MOST_WAITING:
             raise HTTPException(429, "too many requests wait for this party's messages")
-        await run_in_threadpool(self._store.seen, study.id, recipient)
         end = time.monotonic() + wait
         self._waiting[place] += 1
         try:
@@ -155,9 +163,16 @@ class Relay:
 
     async def _status(self, request: Request) -> Response:
         study, _, _ = await self._sender(request)
-        found = await run_in_threadpool(self._store.status, study.id)
-        missing: Mapping[str, float] = {"seen": 0, "sent": 0, "waiting": 0}
-        return JSONResponse({name: found.get(name, missing) for name in study.keys})
+        waiting = await run_in_threadpool(self._store.waiting, study.id)
+        return JSONResponse(
+            {
+                name: {
+                    "seen": self._seen.get((study.id, name), 0.0),
+                    "waiting": waiting.get(name, 0),
+                }
+                for name in study.keys
+            }
+        )
 
     async def _health(self, _: Request) -> Response:
         await run_in_threadpool(self._store.counts)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from securecomp.core.secret import Secret
 from securecomp.errors import BackendUnavailableError, ParameterError, RemoteProtocolError
 from securecomp.net import signed_requests
 from securecomp.protocol.identity import Identity
@@ -25,7 +26,7 @@ _RELAY = "relay"
 Note = Callable[[str], None]
 
 
-class RelayClient:
+class RelayClient(Secret):
     """Sends and takes messages of one party. Not for several threads at once."""
 
     def __init__(

@@ -3,27 +3,19 @@
 import hashlib
 import sqlite3
 import threading
-import time
 from pathlib import Path
 
-from securecomp.core import entropy
 from securecomp.errors import ParameterError, RemoteProtocolError
-from securecomp.net.signed_requests import WINDOW
 
 MOST_QUEUED = 4 << 30
 """Bytes that wait for one recipient."""
 
 _TABLES = """
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS messages (
     number INTEGER PRIMARY KEY AUTOINCREMENT, study TEXT NOT NULL, recipient TEXT NOT NULL,
     sender TEXT NOT NULL, tag TEXT NOT NULL, digest BLOB NOT NULL, size INTEGER NOT NULL,
     body BLOB, UNIQUE (study, recipient, sender, tag));
 CREATE INDEX IF NOT EXISTS queues ON messages (study, recipient, number) WHERE body IS NOT NULL;
-CREATE TABLE IF NOT EXISTS nonces (nonce TEXT PRIMARY KEY, time REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS parties (
-    study TEXT NOT NULL, party TEXT NOT NULL, seen REAL NOT NULL, sent INTEGER NOT NULL,
-    PRIMARY KEY (study, party));
 """
 
 
@@ -41,9 +33,6 @@ class RelayStore:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.executescript(_TABLES)
-            self._db.execute(
-                "INSERT OR IGNORE INTO facts VALUES ('id', ?)", (entropy.system(16).hex(),)
-            )
         except sqlite3.Error as error:
             raise ParameterError(f"{path}: cannot be opened: {error}") from None
         self._lock = threading.Lock()
@@ -52,13 +41,6 @@ class RelayStore:
         """Close the file."""
         with self._lock:
             self._db.close()
-
-    def spend(self, nonce: str, now: float) -> bool:
-        """Return whether a nonce is new, and keep it as long as its request could be valid."""
-        with self._lock:
-            self._db.execute("DELETE FROM nonces WHERE time < ?", (now - 2 * WINDOW,))
-            done = self._db.execute("INSERT OR IGNORE INTO nonces VALUES (?, ?)", (nonce, now))
-            return done.rowcount == 1
 
     def put(self, study: str, sender: str, posts: list[tuple[str, str, bytes]]) -> None:
         """Commit messages. One that is there already is taken again in silence.
@@ -72,11 +54,6 @@ class RelayStore:
             try:
                 for recipient, tag, body in posts:
                     self._put(study, sender, recipient, tag, body)
-                self._db.execute(
-                    "INSERT INTO parties VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-                    "seen = excluded.seen, sent = sent + excluded.sent",
-                    (study, sender, time.time(), sum(len(body) for _, _, body in posts)),
-                )
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise
@@ -132,31 +109,14 @@ class RelayStore:
                 size += length
         return found
 
-    def seen(self, study: str, party: str) -> None:
-        """Note that a party asked just now."""
+    def waiting(self, study: str) -> dict[str, int]:
+        """Return the bytes that wait for each party."""
+        query = (
+            "SELECT recipient, total(size) FROM messages WHERE study = ? AND body NOT NULL "
+            "GROUP BY recipient"
+        )
         with self._lock:
-            self._db.execute(
-                "INSERT INTO parties VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE SET "
-                "seen = excluded.seen",
-                (study, party, time.time()),
-            )
-
-    def status(self, study: str) -> dict[str, dict[str, float]]:
-        """Return for each party when it was last seen, its bytes, and what waits for it."""
-        with self._lock:
-            found = {
-                party: {"seen": seen, "sent": sent, "waiting": 0.0}
-                for party, seen, sent in self._db.execute(
-                    "SELECT party, seen, sent FROM parties WHERE study = ?", (study,)
-                )
-            }
-            for party, size in self._db.execute(
-                "SELECT recipient, total(size) FROM messages WHERE study = ? AND body NOT NULL "
-                "GROUP BY recipient",
-                (study,),
-            ):
-                found.setdefault(party, {"seen": 0.0, "sent": 0, "waiting": 0.0})["waiting"] = size
-        return found
+            return {party: int(size) for party, size in self._db.execute(query, (study,))}
 
     def counts(self) -> tuple[int, int]:
         """Return how many messages wait, and their bytes."""

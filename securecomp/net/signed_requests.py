@@ -11,6 +11,7 @@ import hashlib
 import re
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -18,7 +19,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from securecomp.core import entropy
 from securecomp.errors import AuthenticationError
 from securecomp.protocol import public_key
-from securecomp.protocol.identity import Identity
+
+if TYPE_CHECKING:  # a relay has no use for what an identity computes with
+    from securecomp.protocol.identity import Identity
 
 WINDOW = 300
 """Seconds that two clocks may differ."""
@@ -37,7 +40,7 @@ def digest(body: bytes) -> str:
 
 
 def sign(
-    identity: Identity, name: str, method: str, path: str, query: str, body: bytes
+    identity: "Identity", name: str, method: str, path: str, query: str, body: bytes
 ) -> dict[str, str]:
     """Return the headers that sign a request.
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from securecomp.errors import ParameterError, ProtocolError
-from securecomp.net import identity_file, study_file
+from securecomp.net import identity_file, key_texts, study_file
 
 _STARTS = 60.0  # seconds for a relay to answer
 
@@ -36,7 +36,7 @@ def prepare(folder: Path, text: str, sites: Sequence[str], servers: Sequence[str
     for what, names in (("sites", sites), ("servers", servers)):
         tables += f"\n[{what}]\n"
         for name in names:
-            tables += f'"{name}" = "{identity_file.to_text(keys[name].public)}"\n'
+            tables += f'"{name}" = "{key_texts.to_text(keys[name].public)}"\n'
     path = folder / "study.toml"
     path.write_text(tables + "\n" + text, encoding="utf-8")
     for name in sites:

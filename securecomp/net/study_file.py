@@ -4,10 +4,8 @@ It is TOML, written by people. Its SHA-256 is in every session, so a changed byt
 Each site signs this digest; the signatures lie beside it, in `study.toml.signatures`.
 """
 
-import hashlib
 import inspect
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +13,11 @@ from typing import Any
 
 from securecomp.core import checks
 from securecomp.errors import AuthenticationError, ParameterError, SecureCompError
-from securecomp.net import identity_file
+from securecomp.net import parties
+from securecomp.net.parties import Parties, table
 from securecomp.paillier.keys import PublicKey
 from securecomp.protocol import identity as identity_
-from securecomp.protocol import public_key, storage, wire
+from securecomp.protocol import storage, wire
 from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol.identity import Identity
 from securecomp.statistics import Column, Study
@@ -35,7 +34,7 @@ ANALYSES = (
 _PURPOSE = "study file"
 _TOP = {"study", "sites", "servers", "columns", "analyses"}
 _FACTS = {
-    "name", "protocol", "security", "blind", "paillier_key", "missing", "rows", "minimum_count",
+    "name", "protocol", "security", "blind", "paillier_public", "missing", "rows", "minimum_count",
     "minimum_sites", "patience", "answer_within",
 }  # fmt: skip
 
@@ -53,17 +52,14 @@ class Analysis:
 
 
 @dataclass(frozen=True, slots=True)
-class StudyFile:
+class StudyFile(Parties):
     """A study, as all parties agreed on it.
 
     Attributes:
         name: Its title.
-        digest: SHA-256 of the file.
-        sites: Names and public keys of those who bring rows.
-        servers: Names and public keys of those who compute.
         protocol: Name of the sum protocol.
         options: Its options.
-        paillier_key: The key holder's public key, as JSON; only for Paillier.
+        paillier_public: The key holder's public key, as JSON; only for Paillier.
         columns: Declared facts.
         analyses: The questions, in order.
         missing: As `Study`.
@@ -75,12 +71,9 @@ class StudyFile:
     """
 
     name: str
-    digest: bytes
-    sites: Mapping[str, bytes]
-    servers: Mapping[str, bytes]
     protocol: str
     options: Mapping[str, Any]
-    paillier_key: str | None
+    paillier_public: str | None
     columns: Mapping[str, Column]
     analyses: Sequence[Analysis]
     missing: Any
@@ -89,16 +82,6 @@ class StudyFile:
     minimum_sites: int
     patience: int
     answer_within: int
-
-    @property
-    def keys(self) -> dict[str, bytes]:
-        """Public keys of all parties."""
-        return {**self.sites, **self.servers}
-
-    @property
-    def id(self) -> str:
-        """Name of the study at a relay."""
-        return self.digest.hex()[:32]
 
     def sums(self, private: Any = None) -> sums.PlayedSum:
         """Return the sum protocol.
@@ -109,7 +92,7 @@ class StudyFile:
         if self.protocol == "paillier":
             from securecomp.paillier.encrypted_sum import Paillier
 
-            key = private or PublicKey.from_json(str(self.paillier_key))
+            key = private or PublicKey.from_json(str(self.paillier_public))
             return Paillier(key=key, **self.options)
         servers = len(self.servers) if self.protocol == "sharing" else None
         made = sums.protocol(self.protocol, servers=servers, **self.options)
@@ -124,41 +107,36 @@ def read(path: Path) -> StudyFile:
     Raises:
         ParameterError: It names what is wrong, and where.
     """
-    data = storage.read_bytes(path)
+    facts, agreed = parties.load(path)
     try:
-        facts = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{path}: not a study file: {error}") from None
-    try:
-        return _study(facts, hashlib.sha256(data).digest())
+        return _study(facts, agreed)
     except (SecureCompError, TypeError, ValueError) as error:
         raise ParameterError(f"{path}: {error}") from None
 
 
-def _study(facts: Mapping[str, Any], digest: bytes) -> StudyFile:
+def _study(facts: Mapping[str, Any], agreed: Parties) -> StudyFile:
     _refuse_unknown(facts, _TOP, "the file")
-    study = _table(facts, "study")
+    study = table(facts, "study")
     _refuse_unknown(study, _FACTS, "[study]")
-    sites, servers = (_parties(_table(facts, what)) for what in ("sites", "servers"))
     protocol = study.get("protocol", "sharing")
     if protocol not in sums.PROTOCOLS:
         raise ParameterError(f"[study] protocol is one of {', '.join(sums.PROTOCOLS)}")
     options = {name: study[name] for name in ("security", "blind") if name in study}
-    _check_parties(protocol, sites, servers)
-    columns = {name: _column(name, column) for name, column in _table(facts, "columns").items()}
+    _check_parties(protocol, agreed)
+    columns = {name: _column(name, column) for name, column in table(facts, "columns").items()}
     analyses = tuple(_analysis(a, i + 1) for i, a in enumerate(facts.get("analyses", ())))
     if not analyses:
         raise ParameterError("there is no [[analyses]]; add one for each question")
-    if protocol == "paillier" and "paillier_key" not in study:
-        raise ParameterError("[study] paillier_key: give the key holder's public key")
+    if protocol == "paillier" and "paillier_public" not in study:
+        raise ParameterError("[study] paillier_public: give the key holder's public key")
     found = StudyFile(
         name=str(study.get("name", "study")),
-        digest=digest,
-        sites=sites,
-        servers=servers,
+        digest=agreed.digest,
+        sites=agreed.sites,
+        servers=agreed.servers,
         protocol=protocol,
         options=options,
-        paillier_key=study.get("paillier_key"),
+        paillier_public=study.get("paillier_public"),
         columns=columns,
         analyses=analyses,
         missing=study.get("missing", "error"),
@@ -183,44 +161,24 @@ def _column(name: str, facts: Any) -> Column:
     return Column(**given)
 
 
-def _table(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = facts.get(name, {})
-    if not isinstance(table, Mapping):
-        raise ParameterError(f"[{name}] is a table")
-    return table
-
-
 def _refuse_unknown(table: Mapping[str, Any], known: set[str], where: str) -> None:
     unknown = sorted(set(table) - known)
     if unknown:
         raise ParameterError(f"{where} has no {unknown[0]!r}; one of {', '.join(sorted(known))}")
 
 
-def _parties(table: Mapping[str, Any]) -> dict[str, bytes]:
-    return {
-        wire.check_name(name): identity_file.from_text(str(key), name)
-        for name, key in sorted(table.items())
-    }
-
-
-def _check_parties(protocol: str, sites: Mapping[str, bytes], servers: Mapping[str, bytes]) -> None:
-    if len(sites) < 2:
-        raise ParameterError("[sites] names at least two sites, each with its public key")
+def _check_parties(protocol: str, agreed: Parties) -> None:
+    for name in agreed.keys:
+        wire.check_name(name)
     wanted = {
-        "sharing": [f"server {i + 1}" for i in range(max(2, len(servers)))],
+        "sharing": [f"server {i + 1}" for i in range(max(2, len(agreed.servers)))],
         "masking": ["server"],
         "paillier": ["aggregator", "key holder"],
     }[protocol]
-    if sorted(servers) != sorted(wanted):
+    if sorted(agreed.servers) != sorted(wanted):
         raise ParameterError(
             f"[servers] of {protocol} are {', '.join(map(repr, wanted))}, each with its public key"
         )
-    owners: dict[bytes, str] = {}
-    for name, key in [*sites.items(), *servers.items()]:
-        for half in public_key.halves(key):
-            if half in owners:
-                raise ParameterError(f"{name!r} and {owners[half]!r} have the same key")
-            owners[half] = name
 
 
 def _analysis(given: Any, number: int) -> Analysis:

@@ -47,6 +47,8 @@ NOT_SECRET = {
     "federated.checkpoints.Checkpoint": "a public seed of participants and batches",
     "federated.protection.Protection": "a public seed of a rotation",
     "mpc.roles.ComputingSession": "public keys",
+    "net.relay.Relay": "public keys, and nonces of requests",
+    "net.study_messages.StudyTalk": "public keys",
     "overhead.cases.masking_steps.Cohort": "a measured cohort of drawn identities",
     "paillier.encrypted_sum.Paillier": "a copy draws a key of its own",
     "paillier.vectors.EncryptedVector": "a public key",

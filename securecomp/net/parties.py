@@ -1,0 +1,87 @@
+"""Parties of a study file: names and public keys. A relay reads nothing else of it."""
+
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from securecomp.errors import ParameterError
+from securecomp.net import key_texts
+from securecomp.protocol import public_key, storage
+
+
+@dataclass(frozen=True, slots=True)
+class Parties:
+    """The parties of a study.
+
+    Attributes:
+        digest: SHA-256 of the study file.
+        sites: Names and public keys of those who bring rows.
+        servers: Names and public keys of those who compute.
+    """
+
+    digest: bytes
+    sites: Mapping[str, bytes]
+    servers: Mapping[str, bytes]
+
+    @property
+    def keys(self) -> dict[str, bytes]:
+        """Public keys of all parties."""
+        return {**self.sites, **self.servers}
+
+    @property
+    def id(self) -> str:
+        """Name of the study at a relay."""
+        return self.digest.hex()[:32]
+
+
+def load(path: Path) -> tuple[dict[str, Any], Parties]:
+    """Read a study file: what it says, and its parties.
+
+    Raises:
+        ParameterError: Not such a file, or its parties cannot be; it names what is wrong.
+    """
+    data = storage.read_bytes(path)
+    try:
+        facts = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path}: not a study file: {error}") from None
+    try:
+        sites, servers = (_parties(table(facts, what)) for what in ("sites", "servers"))
+        _check_keys({**sites, **servers}, len(sites) + len(servers))
+        if len(sites) < 2:
+            raise ParameterError("[sites] names at least two sites, each with its public key")
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
+    return facts, Parties(hashlib.sha256(data).digest(), sites, servers)
+
+
+def table(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table of the file; an empty one if it is not there.
+
+    Raises:
+        ParameterError: It is something else.
+    """
+    found = facts.get(name, {})
+    if not isinstance(found, Mapping):
+        raise ParameterError(f"[{name}] is a table")
+    return found
+
+
+def _parties(given: Mapping[str, Any]) -> dict[str, bytes]:
+    return {name: key_texts.from_text(str(key), name) for name, key in sorted(given.items())}
+
+
+def _check_keys(keys: Mapping[str, bytes], number: int) -> None:
+    if len(keys) != number:
+        raise ParameterError("a name is both a site's and a server's; rename one")
+    owners: dict[bytes, str] = {}
+    for name, key in keys.items():
+        for half in public_key.halves(key):
+            if half in owners:
+                raise ParameterError(
+                    f"{name!r} and {owners[half]!r} have the same key; each party has its own"
+                )
+            owners[half] = name
