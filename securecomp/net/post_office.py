@@ -60,7 +60,7 @@ class PostOffice(Secret):
         """Stop listening."""
         self._stopped = True
         self._listening.close()
-        self._thread.join(1.0)
+        self._thread.join(0.05)
         self._sending.close()
 
     def _listen(self) -> None:

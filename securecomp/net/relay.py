@@ -158,6 +158,8 @@ class Relay:
                     return Response(msgspec.msgpack.encode(found), media_type="application/msgpack")
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(news.wait(), left)
+        except asyncio.CancelledError:  # the relay is being stopped
+            return PlainTextResponse("the relay is being stopped\n", 503)
         finally:
             self._waiting[place] -= 1
 

@@ -235,15 +235,10 @@ class SiteState(Secret):
             )
 
     def finish(self) -> None:
-        """Forget the seed and all messages: the study is done at this party."""
+        """Forget the seed: the run is done at this party. The totals stay, and say so again."""
         with self._lock:
-            self._write(
-                [
-                    ("UPDATE facts SET value = zeroblob(0) WHERE name = 'seed'", ()),
-                    ("DELETE FROM inbox", ()),
-                    ("DELETE FROM outbox WHERE sent = 1", ()),
-                ]
-            )
+            self._write([("UPDATE facts SET value = zeroblob(0) WHERE name = 'seed'", ())])
+            self.seed = b""
 
     def _write(self, commands: Iterable[tuple[str, tuple[object, ...]]]) -> None:
         """Run commands in one transaction; on the disk when this returns."""

@@ -36,7 +36,6 @@ SECRET_NAME = re.compile(
 )
 NOT_SECRET = {
     "audit.reconstruction.observed_messages._Watched": "an attacker's tap, of a simulated sum",
-    "audit.reconstruction.observed_messages._Tap": "an attacker's tap, of a simulated sum",
     "audit.seeded_random.SeededRandom": "its seed is published with the report",
     "ckks.enrolment.Offer": "public keys",
     "ckks.enrolment.Registration": "public keys, and the seed of a public polynomial",

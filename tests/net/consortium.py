@@ -1,0 +1,139 @@
+"""A consortium in threads of one process: relay, servers and sites, over real connections."""
+
+import contextlib
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import uvicorn
+
+from securecomp.net import identity_file, parties, programs, simulation
+from securecomp.net.relay import Relay
+
+SITES = ("north", "south", "west")
+SERVERS = {"sharing": ["server 1", "server 2", "server 3"], "masking": ["server"]}
+COLUMNS = """
+[columns.los]
+bound = 60
+decimals = 0
+[columns.age]
+bound = 120
+decimals = 0
+[columns.weight]
+bound = 200
+decimals = 1
+[columns.died]
+bound = 1
+decimals = 0
+[columns.days]
+bound = 400
+decimals = 0
+[columns.ward]
+levels = ["medical", "surgical"]
+[columns.arm]
+levels = ["control", "drug"]
+[columns.dead]
+levels = [0, 1]
+"""
+
+
+def rows(site, size=60):
+    """Stays of one site."""
+    rng = np.random.default_rng(sum(site.encode()))
+    frame = pd.DataFrame(
+        {
+            "los": rng.integers(1, 60, size),
+            "age": rng.integers(20, 100, size),
+            "weight": rng.integers(400, 1500, size) / 10,
+            "ward": rng.choice(["medical", "surgical"], size),
+            "arm": rng.choice(["control", "drug"], size),
+            "days": rng.integers(1, 400, size),
+        }
+    )
+    frame["died"] = (rng.random(size) < 1 / (1 + np.exp((60 - frame.age) / 20))).astype(int)
+    frame["dead"] = frame.died
+    return frame
+
+
+class Consortium:
+    """A study, its keys in a folder, and a relay that can be stopped and started."""
+
+    def __init__(self, folder: Path, analyses: str, protocol="sharing", sites=SITES, facts=""):
+        self.folder, self.sites, self.servers = folder, sites, SERVERS[protocol]
+        text = (
+            f'[study]\nname = "test"\nprotocol = "{protocol}"\nrows = 1000\npatience = 60\n{facts}'
+            f"{COLUMNS}\n{analyses}"
+        )
+        self.path = simulation.prepare(folder, text, sites, self.servers)
+        self.port = simulation._free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._thread = None
+
+    def start_relay(self):
+        app = Relay([parties.load(self.path)[1]], self.folder / "relay.db").app()
+        config = uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
+        self._relay = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._relay.run, daemon=True)
+        self._thread.start()
+        while not self._relay.started:
+            time.sleep(0.01)
+
+    def stop_relay(self):
+        self._relay.should_exit = True
+        self._thread.join()
+
+    @contextlib.contextmanager
+    def relay(self):
+        self.start_relay()
+        try:
+            yield self
+        finally:
+            self.stop_relay()
+
+    def key(self, name):
+        return identity_file.read(self.folder / f"{name}.identity")
+
+    def member(self, name, run="1", **facts):
+        connection = programs.Connection(self.url, run=run)
+        return programs.Member(self.path, name, self.key(name), connection, **facts)
+
+    def site(self, name, frame=None, run="1", **facts):
+        """Run a site; return each question's result."""
+        member = self.member(name, run, **facts)
+        try:
+            found = programs.join(member, name, rows(name) if frame is None else frame)
+            return {str(analysis): result for analysis, result in found}
+        finally:
+            member.close()
+
+    def server(self, name, run="1"):
+        member = self.member(name, run)
+        try:
+            programs.serve(member)
+        finally:
+            member.close()
+
+    def run(self, frames=None, run="1", site=None, server=None):
+        """Run all parties; return each one's results, or its error."""
+        found = {}
+        frames = frames or {}
+
+        def kept(name, work):
+            try:
+                found[name] = work()
+            except BaseException as error:
+                found[name] = error
+
+        site, server = site or self.site, server or self.server
+        works = [
+            *((n, lambda n=n: site(n, frames.get(n), run)) for n in self.sites),
+            *((n, lambda n=n: server(n, run)) for n in self.servers),
+        ]
+        threads = [threading.Thread(target=kept, args=work) for work in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found

@@ -1,0 +1,308 @@
+"""Every sum-based analysis over a network: each party apart, and the result that of one process."""
+
+import sqlite3
+import threading
+
+import pytest
+from cases import each_case
+from consortium import SITES, Consortium, rows
+
+from securecomp.errors import LocalProtocolError, RemoteProtocolError
+from securecomp.net import programs, study_file
+from securecomp.net.site_state import SiteState
+from securecomp.statistics import Study
+
+ANALYSES = """
+[[analyses]]
+ask = "count"
+by = "ward"
+[[analyses]]
+ask = "sum"
+column = "los"
+[[analyses]]
+ask = "mean"
+column = "weight"
+by = "ward"
+[[analyses]]
+ask = "variance"
+column = "los"
+[[analyses]]
+ask = "skewness"
+column = "los"
+[[analyses]]
+ask = "histogram"
+column = "age"
+edges = [20, 40, 60, 80, 100]
+[[analyses]]
+ask = "crosstab"
+row = "ward"
+col = "arm"
+[[analyses]]
+ask = "covariance"
+columns = ["los", "age"]
+[[analyses]]
+ask = "correlation"
+columns = ["los", "age", "weight"]
+[[analyses]]
+ask = "t_test"
+column = "los"
+by = "ward"
+[[analyses]]
+ask = "chi_square"
+row = "ward"
+col = "arm"
+[[analyses]]
+ask = "odds_ratio"
+exposure = "arm"
+outcome = "dead"
+exposed = "drug"
+event = 1
+[[analyses]]
+ask = "median"
+column = "los"
+[[analyses]]
+ask = "anova"
+column = "los"
+by = "ward"
+[[analyses]]
+ask = "kaplan_meier"
+time = "days"
+event = "died"
+times = [100, 200, 300, 400]
+[[analyses]]
+ask = "logrank"
+time = "days"
+event = "died"
+by = "arm"
+times = [100, 200, 300, 400]
+[[analyses]]
+ask = "roc_auc"
+score = "age"
+outcome = "dead"
+event = 1
+[[analyses]]
+ask = "glm"
+formula = "died ~ age + ward"
+[[analyses]]
+ask = "glm"
+formula = "los ~ age + weight"
+family = "linear"
+[[analyses]]
+ask = "cox"
+time = "days"
+event = "died"
+covariates = ["age", "arm"]
+times = [100, 200, 300, 400]
+"""
+ONE = '[[analyses]]\nask = "mean"\ncolumn = "los"\n'
+TWO = ONE + '[[analyses]]\nask = "glm"\nformula = "died ~ age"\n'
+
+
+def in_one_process(path, sites=SITES, frames=None):
+    """What the same study says where all sites are in one process."""
+    study = study_file.read(path)
+    together = Study(
+        {site: rows(site) if frames is None else frames[site] for site in sorted(sites)},
+        columns=study.columns,
+        protocol=study.sums(),
+        rows=study.rows,
+    )
+    return {str(a): programs.ask(together, a) for a in study.analyses}
+
+
+def documents(results):
+    """Results as machines read them, without what it took."""
+    assert not isinstance(results, BaseException), results
+    return {ask: result.to_json() for ask, result in results.items()}
+
+
+@each_case("protocol", ["sharing", "masking"])
+def test_bit_for_bit_the_result_of_one_process(protocol, tmp_path):
+    folder = tmp_path / protocol
+    folder.mkdir()
+    consortium = Consortium(folder, ANALYSES, protocol)
+    with consortium.relay():
+        found = consortium.run()
+    wanted = documents(in_one_process(consortium.path))
+    assert len(wanted) == ANALYSES.count("ask =")
+    for site in SITES:
+        assert documents(found[site]) == wanted
+    assert all(found[name] is None for name in consortium.servers)
+
+
+def test_a_finished_run_says_its_result_again_and_another_run_is_apart(tmp_path):
+    consortium = Consortium(tmp_path, ONE)
+    with consortium.relay():
+        first = consortium.run()
+        again = documents(consortium.site("north"))  # nobody else is there
+        second = consortium.run(run="2")
+    assert again == documents(first["south"]) == documents(second["west"])
+
+
+def test_the_relay_restarts_while_all_wait(tmp_path):
+    consortium = Consortium(tmp_path, TWO)
+    consortium.start_relay()
+    passed = []
+
+    def watch(step, awaited):
+        passed.append(step)
+        if len(passed) == 12:
+            consortium.stop_relay()
+            consortium.start_relay()
+
+    def site(name, frame, run):
+        return consortium.site(name, frame, run, watch=watch if name == "west" else None)
+
+    found = consortium.run(site=site)
+    consortium.stop_relay()
+    assert len(passed) > 12
+    assert documents(found["north"]) == documents(in_one_process(consortium.path))
+
+
+class Killed(BaseException):
+    """A process that ends at once."""
+
+
+@each_case("protocol", ["sharing", "masking"])
+def test_a_site_killed_before_and_after_every_transaction_goes_on(protocol, tmp_path, monkeypatch):
+    """Other bytes than before a kill would be refused by the relay, and the run would stop."""
+    write, seen = SiteState._write, set()
+    thread = None
+
+    def counted(self, commands):
+        commands = list(commands)
+        what = tuple(
+            (sql, *(v for v in values if not isinstance(v, bytes))) for sql, values in commands
+        )
+        for after in (False, True):
+            if after:
+                write(self, commands)
+            if threading.current_thread() is thread and (after, what) not in seen:
+                seen.add((after, what))
+                if not hasattr(self, "seed"):  # nobody else closes it
+                    self._db.close()
+                raise Killed
+
+    monkeypatch.setattr(SiteState, "_write", counted)
+    folder = tmp_path / protocol
+    folder.mkdir()
+    consortium = Consortium(folder, TWO, protocol)
+
+    def site(name, frame, run):
+        nonlocal thread
+        if name != "south":
+            return consortium.site(name, frame, run)
+        thread = threading.current_thread()
+        while True:
+            try:
+                return consortium.site(name, frame, run)
+            except Killed:
+                continue
+
+    with consortium.relay():
+        found = consortium.run(site=site)
+    assert len(seen) > 60
+    wanted = documents(in_one_process(consortium.path))
+    assert documents(found["south"]) == documents(found["north"]) == wanted
+
+
+def test_data_that_changed_after_messages_were_sent_are_refused(tmp_path):
+    consortium = Consortium(tmp_path, ONE)
+    with consortium.relay():
+        member = consortium.member("north")
+        member.carrier.begin = lambda: None  # alone: the others never come
+        study = programs.study_at(member, "north", rows("north"))
+        member.study = member.study
+        object.__setattr__(member.carrier.study, "patience", 1)
+        with pytest.raises(RemoteProtocolError, match="server 1: nothing came .* server 3"):
+            study.mean("los")
+        member.close()
+        other = consortium.member("north")
+        study = programs.study_at(other, "north", rows("north").assign(los=1))
+        with pytest.raises(LocalProtocolError, match="the data or the software has changed"):
+            study.mean("los")
+        other.close()
+
+
+def test_nothing_in_the_relay_s_file_is_readable(tmp_path):
+    """Planted: a column's name, a level, a rare value and its total."""
+    consortium = Consortium(tmp_path, ONE)
+    frames = {site: rows(site).assign(los=41) for site in SITES}
+    with consortium.relay():
+        consortium.run(frames)
+        database = sqlite3.connect(tmp_path / "relay.db")
+        tags = {tag for (tag,) in database.execute("SELECT tag FROM messages")}
+        database.close()
+        raw = b"".join(p.read_bytes() for p in tmp_path.glob("relay.db*"))
+    assert len(tags) >= 5
+    total = 41 * 180
+    for planted in (b"los", b"medical", total.to_bytes(8, "little"), total.to_bytes(8, "big")):
+        assert planted not in raw
+    for name in SITES:
+        assert consortium.key(name).export() not in raw
+
+
+def test_sites_that_heard_different_totals_are_noticed(tmp_path):
+    consortium = Consortium(tmp_path, TWO)
+
+    def site(name, frame, run):
+        member = consortium.member(name, run)
+        remember = member.state.remember
+
+        def other(number, session, total, prefix):
+            if name == "west" and number == 0:
+                total = bytes([total[0] ^ 1]) + total[1:]
+            remember(number, session, total, prefix)
+
+        member.state.remember = other
+        opened = member.carrier.opened
+
+        def told(session, play):
+            first = member.carrier._number == 0
+            values = opened(session, play)
+            if name == "west" and first:  # what a lying server would have had it compute
+                member.carrier._totals = b"x" * 32
+            return values
+
+        member.carrier.opened = told
+        try:
+            return {str(a): r for a, r in programs.join(member, name, rows(name))}
+        finally:
+            member.close()
+
+    with consortium.relay():
+        found = consortium.run(site=site)
+    errors = [str(e) for e in found.values() if isinstance(e, RemoteProtocolError)]
+    assert len(errors) == 6
+    assert any("and west go on from different totals before sum 2" in e for e in errors)
+
+
+def test_a_proposal_off_the_site_s_own_numbers_is_refused_by_name(tmp_path):
+    consortium = Consortium(tmp_path, TWO)
+
+    def site(name, frame, run):
+        member = consortium.member(name, run)
+        agree = member.carrier.agree
+        if name == "north":  # the first site steers, say to single somebody out
+            member.carrier.agree = lambda what, values, tolerance: agree(
+                what, [2 * v for v in values], tolerance
+            )
+        try:
+            return {str(a): r for a, r in programs.join(member, name, rows(name))}
+        finally:
+            member.close()
+
+    with consortium.relay():
+        found = consortium.run(site=site)
+    assert "north: proposed other numbers than this site has computed" in str(found["south"])
+    assert isinstance(found["west"], RemoteProtocolError)
+
+
+def test_an_error_at_one_site_stops_all_and_tells_no_value(tmp_path):
+    consortium = Consortium(tmp_path, ONE)
+    with consortium.relay():
+        found = consortium.run({"south": rows("south").assign(los=999)})
+    assert "bound" in str(found["south"])
+    for name in ("north", "west", "server 1"):
+        assert str(found[name]).startswith("south: has stopped: an error of its own")
+        assert "999" not in str(found[name])
