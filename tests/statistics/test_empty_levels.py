@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from cases import each_case
 from sites import study
 
 from securecomp import Column
@@ -67,6 +68,47 @@ def test_an_empty_cell_of_an_interaction():
         rcond=None,
     )
     assert found.deviance == pytest.approx(float(linear[1][0]))
+
+
+CROSSED = [
+    "y ~ C(g) * C(h) + x",
+    "y ~ C(h) / C(g) + x",
+    "y ~ C(g) * x",
+    "y ~ C(g) * C(h) * x",
+    "y ~ C(h) + C(g) * x - 1",
+    "y ~ C(g, Treatment('b')) * C(h)",
+    "y ~ C(g) : C(h) - 1",
+]
+
+
+@pytest.mark.filterwarnings("ignore:The design matrix is rank-deficient")
+@each_case("formula", CROSSED)
+@each_case("empty", ["ax", "ay", "cx", "axcy", "axaycx", "bxby"])
+def test_empty_cells_of_a_cross_table_wherever_they_are(formula, empty):
+    """A reference's cell has no column of its own, and makes one a combination of others."""
+    data = rows()
+    cells = [empty[i : i + 2] for i in range(0, len(empty), 2)]
+    if "Treatment" in formula and "bxby" in empty:
+        return  # statsmodels knows no reference without rows
+    data = data[~(data["g"] + data["h"]).isin(cells)]
+    found, wanted = fit(data, formula), truth(data, formula)
+    assert found.deviance == pytest.approx(wanted.ssr, rel=1e-9)
+    assert len(found.params) == np.linalg.matrix_rank(wanted.model.exog)
+    assert found.predict(data) == pytest.approx(wanted.predict(data).to_numpy())
+
+
+@each_case("empty", ["ay", "cx", "axaycx"])
+def test_what_was_never_seen_is_not_predicted(empty):
+    data = rows()
+    cells = [empty[i : i + 2] for i in range(0, len(empty), 2)]
+    found = fit(data[~(data["g"] + data["h"]).isin(cells)], "y ~ C(g) * C(h) + x")
+    for cell in (g + h for g in "abcd" for h in "xy"):
+        row = data.head(1).assign(g=cell[0], h=cell[1])
+        if cell in cells or "d" in cell:
+            with pytest.raises(RangeError, match="row 1 has a level that no row of the fit had"):
+                found.predict(row)
+        else:
+            assert np.isfinite(found.predict(row)).all()
 
 
 def test_a_level_whose_rows_are_all_incomplete():
