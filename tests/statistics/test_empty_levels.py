@@ -1,14 +1,16 @@
-"""Levels that no row has: left out of a regression, and said."""
+"""Levels that no row has: left out of an analysis, and said; and which level is the reference."""
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import statsmodels.formula.api as smf
 from cases import each_case
 from sites import study
+from statsmodels.stats.oneway import anova_oneway
 
 from securecomp import Column
-from securecomp.errors import RangeError
+from securecomp.errors import ParameterError, RangeError, ThresholdError
 
 LEVELS = {"g": Column(levels=["a", "b", "c", "d"]), "h": Column(levels=["x", "y"])}
 
@@ -125,3 +127,90 @@ def test_logistic_too():
     found = fit(data, "died ~ x + C(g)", "logistic")
     wanted = smf.logit("died ~ x + C(g)", data).fit(disp=0)
     assert found.params == pytest.approx(wanted.params[list(found.names)].to_numpy(), rel=1e-5)
+
+
+@each_case("equal_variance", [True, False])
+@each_case("dropped", [False, True])
+def test_anova_leaves_out_groups_without_rows(equal_variance, dropped):
+    data = rows("abcd" if dropped else "abc")
+    if dropped:  # complete cases have no d
+        data.loc[data["g"] == "d", "y"] = np.nan
+    asked = study(data.iloc[::2], data.iloc[1::2], columns=LEVELS, missing="drop")
+    found = asked.anova("y", "g", equal_variance=equal_variance)
+    there = data.dropna()
+    samples = [part.to_numpy() for _, part in there.groupby("g")["y"]]
+    use = "equal" if equal_variance else "unequal"
+    wanted = anova_oneway(samples, use_var=use, welch_correction=True)
+    assert found.statistic == pytest.approx(wanted.statistic)
+    assert found.pvalue == pytest.approx(wanted.pvalue)
+    assert [sample.name for sample in found.samples] == ["g=a", "g=b", "g=c"]
+    assert "left out, as no row has it: g=d" in found.remarks()
+    assert found.to_json()["absent"] == ["g=d"]
+
+
+def test_anova_of_one_group_with_rows():
+    data = rows("a")
+    with pytest.raises(ThresholdError, match="groups of 'g' that have rows"):
+        study(data.iloc[::2], data.iloc[1::2], columns=LEVELS).anova("y", "g")
+
+
+def typed(data, order):
+    """The rows at two sites, g with an order of its own at each; None for plain text."""
+    halves = [data.iloc[::2], data.iloc[1::2]]
+    return [
+        half if o is None else half.assign(g=pd.Categorical(half["g"], list(o), ordered=True))
+        for half, o in zip(halves, order, strict=True)
+    ]
+
+
+QUESTIONS = {
+    "glm": lambda s: s.glm("y ~ C(g)", "linear"),
+    "anova": lambda s: s.anova("y", "g"),
+    "chi_square": lambda s: s.chi_square("g", "h"),
+    "count": lambda s: s.count(by="g"),
+    "cox": lambda s: s.cox("x", "died", ["g"]),
+    "kaplan_meier": lambda s: s.kaplan_meier("x", "died", by="g"),
+}
+
+
+@each_case("question", QUESTIONS)
+@each_case(
+    "order, why",
+    [(("abc", "cba"), "differ in their order"), (("abc", "abcd"), "differ; give"),
+     (("abcd", "abc"), "differ; give"), (("abc", "bac"), "differ in their order")],
+)  # fmt: skip
+def test_ordered_categories_that_disagree_are_refused(question, order, why):
+    with pytest.raises(ParameterError) as caught:
+        QUESTIONS[question](study(*typed(rows(), order)))
+    assert "column 'g': the ordered categories of north and south " + why in str(caught.value)
+
+
+def test_all_sites_that_disagree_are_named():
+    frames = [pl.DataFrame({"g": ["a"]}, schema={"g": pl.Enum(list(o))}) for o in ("ab", "ba")]
+    with pytest.raises(ParameterError, match="of north, east and south, west differ"):
+        study(*frames, *frames).count(by="g")
+
+
+def test_a_site_without_rows_declares_too_but_not_without_levels():
+    data = typed(rows(), ("cba", "cba"))
+    empty = pd.DataFrame({"g": pd.Categorical([], [], ordered=True)})
+    assert list(study(*data, empty).count(by="g").value) == ["c", "b", "a"]
+    with pytest.raises(ParameterError, match="of north, south and east differ"):
+        study(*data, typed(rows(), ("abc", "abc"))[0].iloc[:0]).count(by="g")
+
+
+@each_case("order", [("cba", "cba"), ("cba", None), (None, None), ("bacd", "bacd")])
+def test_the_reference_is_the_same_for_any_order_of_sites(order):
+    one, other = typed(rows(), order)
+    first = next((o for o in order if o), "abc")[0]
+    for sites in ((one, other), (other, one)):
+        found = study(*sites)
+        assert f"C(g)[T.{first}]" not in found.glm("y ~ C(g)", "linear").names
+        assert found.cox("x", "died", ["g"]).covariates.references == {"g": first}
+        assert found.anova("y", "g").samples[0].name == f"g={first}"
+
+
+def test_declared_levels_decide_between_sites_that_disagree():
+    for sites in (("abc", "cba"), ("cba", "abc")):
+        found = study(*typed(rows(), sites), columns={"g": Column(levels=["b", "c", "a"])})
+        assert found.cox("x", "died", ["g"]).covariates.references == {"g": "b"}

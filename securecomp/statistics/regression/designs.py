@@ -77,7 +77,7 @@ class Design:
             if len(term) == 1 and isinstance(term[0][0], Category) and term[0][1]:
                 factor = term[0][0]
                 levels = tuple(name for name, _, _ in columns)
-                references[f"{factor.text}[{factor.names[factor.reference]}]"] = levels
+                references[factor.called(factor.reference)] = levels
             for name, column, made_of in columns:
                 if name in named or (name == INTERCEPT and term):
                     raise ParameterError(
@@ -188,8 +188,8 @@ def _columns(term: _Coded) -> Iterator[tuple[str, Expression, Parts]]:
         mark = "T." if reduced else ""
         choices.append(
             [
-                (f"{factor.text}[{mark}{name}]", level, (factor, i))
-                for i, (name, level) in enumerate(zip(factor.names, factor.levels, strict=True))
+                (factor.called(i, mark), level, (factor, i))
+                for i, level in enumerate(factor.levels)
                 if not (reduced and i == factor.reference)
             ]
         )

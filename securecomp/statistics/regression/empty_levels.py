@@ -45,18 +45,24 @@ class EmptyLevels:
         gone: Columns that are left out.
         unseen: What no row has.
         words: What is said of it.
-        promoted: References without rows, as `Design.references` has them, to those instead.
+        references: Of each category with a reference, by its text, that level's place.
     """
 
     gone: frozenset[str]
     unseen: tuple[UnseenCell, ...]
     words: tuple[str, ...]
-    promoted: Mapping[str, str]
+    references: Mapping[str, int]
 
     def left(self, design: Design) -> Design:
         """Return the design without what is left out."""
         kept = design.only([name for name in design.names if name not in self.gone])
-        references = {self.promoted.get(n, n): others for n, others in kept.references.items()}
+        names = {}
+        for parts in design.parts.values():
+            for factor, _ in parts:
+                if isinstance(factor, Category) and factor.text in self.references:
+                    now = factor.called(self.references[factor.text])
+                    names[factor.called(factor.reference)] = now
+        references = {names[name]: others for name, others in kept.references.items()}
         return replace(kept, references=references)
 
 
@@ -84,7 +90,7 @@ class _Term:
 
     def name(self, cell: Sequence[int]) -> str:
         """Return a cell's name."""
-        levels = [f"{c.text}[{c.names[i]}]" for c, i in zip(self.categories, cell, strict=True)]
+        levels = [c.called(i) for c, i in zip(self.categories, cell, strict=True)]
         return ":".join([*levels, *(n.text for n in self.numbers)])
 
 
@@ -110,10 +116,15 @@ def find(design: Design, sizes: Mapping[str, Any], total: Any) -> EmptyLevels:
     gone = set(zero)
     unseen: list[UnseenCell] = []
     words: list[str] = []
-    promoted: dict[str, str] = {}
+    references: dict[str, int] = {}
     for term in terms:
         if not term.categories:
             continue
+        first = term.categories[0]
+        alone = len(term.categories) == 1 and not term.numbers
+        alone = alone and first.called(first.reference) in design.references
+        if alone:
+            references[first.text] = first.reference
         found = [(cell, size(term.key(cell))) for cell in term.cells()]
         empty = [cell for cell, rows in found if rows is not None and rows == 0]
         unseen += [_unseen(term, cell) for cell in empty]
@@ -124,14 +135,15 @@ def find(design: Design, sizes: Mapping[str, Any], total: Any) -> EmptyLevels:
         there = [cell for cell, rows in found if rows != 0]
         spare = _combinations(design, terms, term, there, gone)
         gone.update(spare)
-        if spare and hidden[0] in design.references:
-            promoted[hidden[0]] = _level(design.parts[spare[0]])
+        if spare and alone:
+            ((_, place),) = design.parts[spare[0]]
+            references[first.text] = place or 0
             words.append(f"{hidden[0]} has no rows: {spare[0]} is the reference instead")
         elif spare:
             words.append(f"left out, because no row has {_listed(hidden)}: {_listed(spare)}")
     if zero:
         words.append(f"left out, because no row has them: {_listed(sorted(zero))}")
-    return EmptyLevels(frozenset(gone), tuple(dict.fromkeys(unseen)), tuple(words), promoted)
+    return EmptyLevels(frozenset(gone), tuple(dict.fromkeys(unseen)), tuple(words), references)
 
 
 def refuse_unseen(design: Design, rows: ExpressionRows, unseen: Sequence[UnseenCell]) -> None:
@@ -242,13 +254,6 @@ def _combinations(
 def _unseen(term: _Term, cell: Sequence[int]) -> UnseenCell:
     levels = zip((c.column for c in term.categories), cell, strict=True)
     return UnseenCell(tuple(levels), tuple(n.text for n in term.numbers))
-
-
-def _level(parts: Parts) -> str:
-    """Return a level's name as `Design.references` has it."""
-    ((factor, place),) = parts
-    names = factor.names if isinstance(factor, Category) else ()
-    return f"{factor.text}[{names[place or 0]}]"
 
 
 def _listed(names: Sequence[str]) -> str:
