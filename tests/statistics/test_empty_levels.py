@@ -7,6 +7,7 @@ import pytest
 import statsmodels.formula.api as smf
 from cases import each_case
 from sites import study
+from statsmodels.duration.hazard_regression import PHReg
 from statsmodels.stats.oneway import anova_oneway
 
 from securecomp import Column
@@ -214,3 +215,112 @@ def test_declared_levels_decide_between_sites_that_disagree():
     for sites in (("abc", "cba"), ("cba", "abc")):
         found = study(*typed(rows(), sites), columns={"g": Column(levels=["b", "c", "a"])})
         assert found.cox("x", "died", ["g"]).covariates.references == {"g": "b"}
+
+
+def hazards(levels="abc"):
+    random = np.random.default_rng(5)
+    n = 200
+    return pd.DataFrame(
+        {
+            "t": random.integers(1, 25, n),
+            "e": random.integers(0, 2, n),
+            "x": random.integers(0, 9, n),
+            "g": random.choice(list(levels), n),
+            "h": random.choice(["x", "y"], n),
+        }
+    )
+
+
+def cox(data, covariates, **options):
+    asked = study(data.iloc[::2], data.iloc[1::2], columns=LEVELS, missing="drop")
+    return asked.cox("t", "e", covariates, **options)
+
+
+def cox_truth(data, columns):
+    """statsmodels' fit; columns as pandas makes them of the levels that there are."""
+    x = pd.get_dummies(data[columns], drop_first=True, dtype=float).astype(float)
+    return PHReg(data["t"], x.to_numpy(), status=data["e"], ties="efron").fit(disp=0)
+
+
+@each_case(
+    "levels, reference, said",
+    [
+        ("abc", "a", "left out, because no row has them: {d}."),
+        ("bcd", "b", "{a} has no rows: {b} is the reference instead."),
+        ("cd", "c", "left out, because no row has them: {b}."),
+    ],
+)
+@each_case(
+    "covariates, called",
+    [
+        (["x", "g"], {k: f"g={k}" for k in "abcd"}),
+        ("~ x + C(g)", {"a": "C(g)[a]"} | {k: f"C(g)[T.{k}]" for k in "bcd"}),
+    ],
+)
+def test_cox_leaves_out_levels_without_rows(levels, reference, said, covariates, called):
+    data = hazards(levels)
+    found, wanted = cox(data, covariates), cox_truth(data, ["x", "g"])
+    assert found.params == pytest.approx(wanted.params, rel=1e-6)
+    assert found.bse == pytest.approx(wanted.bse, rel=1e-6)
+    assert found.llf == pytest.approx(wanted.llf, rel=1e-10)
+    assert found.names == ("x", *(called[k] for k in levels[1:]))
+    assert list(found.covariates.references.values()) == [reference]
+    assert said.format(**called) in found.remarks()
+    for level in "abcd":
+        row = {"x": 3, "g": level}
+        if level in levels:
+            assert 0 < found.survival(row, [5])[0] < 1
+        else:
+            with pytest.raises(RangeError, match="has a level that no row of the fit had"):
+                found.survival(row, [5])
+
+
+def test_cox_whose_level_has_no_complete_row():
+    data = hazards("abcd").astype({"x": float})
+    data.loc[data["g"] == "d", "x"] = np.nan
+    found, wanted = cox(data, ["x", "g"]), cox_truth(data.dropna(), ["x", "g"])
+    assert found.params == pytest.approx(wanted.params, rel=1e-6)
+    assert found.rows == len(data.dropna())
+
+
+@each_case("empty", ["ax", "ay", "cx", "axcy", "axaycx", "bxby"])
+@each_case("formula", ["~ C(g) * C(h) + x", "~ C(h) / C(g)", "~ C(g) * x", "~ C(g) * C(h) * x"])
+def test_cox_with_empty_cells(empty, formula):
+    """The fit of the cells that there are, whatever columns are left to say it."""
+    data = hazards()
+    cells = [empty[i : i + 2] for i in range(0, len(empty), 2)]
+    data = data[~(data["g"] + data["h"]).isin(cells)]
+    found = cox(data, formula)
+    x = smf.ols("x " + formula, data).exog[:, 1:]
+    # The columns that are no combinations of a constant and those before.
+    ranks = [np.linalg.matrix_rank(np.c_[np.ones(len(x)), x[:, :k]]) for k in range(x.shape[1] + 1)]
+    wanted = PHReg(data["t"], x[:, np.diff(ranks) > 0], status=data["e"], ties="efron").fit(disp=0)
+    assert len(found.params) == len(wanted.params)
+    assert found.llf == pytest.approx(wanted.llf, rel=1e-9)
+    assert found.wald.statistic > 0
+
+
+def test_cox_refuses_a_level_with_rows_and_no_events():
+    data = hazards()
+    for level, covariates, said in [
+        ("b", ["g", "x"], "column 'g': level b has no events"),
+        ("a", "~ C(g) + x", "column 'g': level a has no events"),
+        ("c", "~ C(g) + x", "column 'g': level c has no events"),
+    ]:
+        with pytest.raises(RangeError, match=said):
+            cox(data.assign(e=data["e"] * (data["g"] != level)), covariates)
+    both = (data["g"] == "b") & (data["h"] == "y")
+    with pytest.raises(RangeError, match=r"covariate 'C\(g\)\[T.b\]:C\(h\)\[T.y\]' has no events"):
+        cox(data.assign(e=data["e"] * ~both), "~ C(g) * C(h)")
+
+
+def test_cox_of_one_level():
+    for covariates in (["g"], "~ C(g)"):
+        with pytest.raises(ParameterError, match=r"no covariate is left: .*has no rows"):
+            cox(hazards("b"), covariates)
+
+
+def test_a_stratum_without_events_is_named():
+    data = hazards()
+    found = cox(data.assign(e=data["e"] * (data["g"] != "b")), ["x"], strata="g")
+    assert "No events in g: b, d." in found.remarks()

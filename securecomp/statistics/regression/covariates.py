@@ -92,7 +92,10 @@ class Covariates:
             if known is None and not number:
                 raise ParameterError(f"{column!r} is a finite number, not {value!r}")
         table = Table("the row", pa.table({name: [value] for name, value in row.items()}))
-        schema = Schema([table], {n: Column(levels=known) for n, known in self.levels.items()})
+        declared = {name: Column(levels=known) for name, known in self.levels.items()}
+        # Of a single 0 the bound would be 0, and its logarithm be refused for no row's sake.
+        declared |= {n: Column(bound=max(1.0, abs(float(row[n])))) for n in self.numeric}  # type: ignore[arg-type]
+        schema = Schema([table], declared)
         design = _design(schema, self.asked, frozenset(self.levels), new_rows=True)
         rows = design.rows(table, schema, "error")
         refuse_unseen(design, rows, self.unseen)

@@ -101,7 +101,9 @@ def sized(design: Design) -> list[str]:
     return [name for term in terms if term.factors[0] in taken for name in term.names]
 
 
-def find(design: Design, sizes: Mapping[str, Any], total: Any) -> EmptyLevels:
+def find(
+    design: Design, sizes: Mapping[str, Any], total: Any, *, constant: bool = False
+) -> EmptyLevels:
     """Find what a design leaves out.
 
     Args:
@@ -109,6 +111,7 @@ def find(design: Design, sizes: Mapping[str, Any], total: Any) -> EmptyLevels:
         sizes: Of the columns that `sized` names, exact sums over rows of anything that is 0 where
             the column is, and else above it and the same for equal values: of squares, say.
         total: The same of a column of ones.
+        constant: Whether the model has such a column, though the design does not.
     """
     terms = _terms(design)
     size = _sizes(design, sizes, total)
@@ -133,7 +136,7 @@ def find(design: Design, sizes: Mapping[str, Any], total: Any) -> EmptyLevels:
         if not hidden or any(rows is None for _, rows in found):
             continue
         there = [cell for cell, rows in found if rows != 0]
-        spare = _combinations(design, terms, term, there, gone)
+        spare = _combinations(design, terms, term, there, gone, constant)
         gone.update(spare)
         if spare and alone:
             ((_, place),) = design.parts[spare[0]]
@@ -218,6 +221,7 @@ def _combinations(
     term: _Term,
     there: Sequence[tuple[int, ...]],
     gone: set[str],
+    constant: bool,
 ) -> list[str]:
     """Return columns of a term that are combinations of others in the cells that have rows.
 
@@ -234,7 +238,8 @@ def _combinations(
     cells = np.array(there, np.int64).reshape(len(there), len(places))
     basis = np.zeros((len(there), len(there)))
     rank, found = 0, []
-    for name in [*([""] if full else []), *names, *own]:
+    ones = [""] if full or (constant and not numbers) else []
+    for name in [*ones, *names, *own]:
         column = np.ones(len(there))
         for factor, place in design.parts.get(name, ()):
             if place is not None:

@@ -1,7 +1,7 @@
 """Cox's proportional hazards over sites: the regression, from what was asked to its result.
 
 `cox_rows` has what is agreed on before the first step, `cox_likelihood` the sums over the rows at
-risk, and Newton's method on them.
+risk, and `cox_newton` the steps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,8 @@ from securecomp.statistics.distributions import check_confidence, chi_square_pva
 from securecomp.statistics.inquiry import Asks
 from securecomp.statistics.measures import cell_names
 from securecomp.statistics.regression import covariates as covariates_
-from securecomp.statistics.survival.cox_likelihood import PartialLikelihood, Ties, climb
+from securecomp.statistics.survival.cox_likelihood import PartialLikelihood, Ties
+from securecomp.statistics.survival.cox_newton import climb
 from securecomp.statistics.survival.cox_result import Baseline, CoefficientTest, Cox
 from securecomp.statistics.survival.cox_rows import CoxRows
 from securecomp.statistics.survival.follow_up import TimeGrid, distinct
@@ -71,7 +72,9 @@ def cox(
     over these events alone: they set events apart from rows that were censored before the next
     time, and from the sums of several steps the covariates of two or three tied patients follow.
     Breslow's open neither. Of a covariate whose mean over events is beyond nine tenths of its
-    bound also how many sites have rows further from that mean, for powers of two.
+    bound, or whose values are all far below it, also how many sites have rows further from that
+    mean, for powers of two; and where by the bounds x'b could be beyond 100, how many sites have
+    rows beyond 100, 50, 25 ..
 
     Example:
         >>> study.cox("days", "died", ["age", "treatment"]).hazard_ratios  # doctest: +SKIP
@@ -89,13 +92,14 @@ def cox(
     layers = cell_names(ask.schema, outer)
     grid = TimeGrid.agree(ask.schema, time, event, times)
     found = CoxRows.gather(ask, grid, asked, design, outer, layers)
-    events, unit, names = found.events, found.unit, found.covariates.names
+    events, names = found.events, found.covariates.names
     cells = [
         f"at {grid.names()[k]} {layers[s]}".strip()
         for s, k in zip(events.layer, events.place, strict=True)
     ]
-    fit = climb(PartialLikelihood(ask, names, found.reach, events, cells, found.sites, ties))
-    df = len(fit.g)
+    model = PartialLikelihood(ask, names, found.unit, found.reach, events, cells, found.sites, ties)
+    fit = climb(model)
+    unit, df = model.unit, len(fit.g)
     tests = (2 * (fit.llf - fit.llnull), fit.score, float(fit.g @ fit.information @ fit.g))
     ratio, score, wald = (CoefficientTest(max(0.0, t), df, chi_square_pvalue(t, df)) for t in tests)
     baselines = {}

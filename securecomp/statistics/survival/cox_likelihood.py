@@ -1,4 +1,4 @@
-"""Cox's proportional hazards over sites, by Newton's method on sums over the rows at risk.
+"""Cox's proportional hazards over sites: the likelihood, from sums over the rows at risk.
 
 With u the covariates, centred at their mean over events and divided by a public unit, and w =
 exp(u'g), a step needs at each time t with d(t) events (of each stratum)
@@ -23,26 +23,24 @@ Assoc. 72 (1977) 557-565; over sites: Lu et al., WebDISCO, J. Am. Med. Inform. A
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.errors import RangeError
-from securecomp.statistics.adder import RealBlock
+from securecomp.core.fixedpoint import shown
+from securecomp.statistics.adder import IntegerBlock, RealBlock
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.schema import MAX_ROWS
 
 Floats = npt.NDArray[np.float64]
 Ties = Literal["efron", "breslow"]
-MAX_STEPS = 15
 MAX_PREDICTOR = 100.0
-"""The linear predictor that the public bounds allow; exp of it is what sums must have room for."""
-_SHIFT = 1e-8  # converged: no combination of coefficients moves by so much of its standard error
-_SINGULAR = 1e-9  # of a column's information: what the columns before it leave
-_NOTHING = 1e-24  # of one event's information, in units of the bound: a constant column
-_HALVINGS = 12
+"""The linear predictor whose exp sums have room for."""
+_PARTS = 8  # of it, each half of the one before, that rows may be agreed to be within
+_SPREAD = 2.0**-24  # of a covariate in its unit, squared: sums of less are too coarse
+FINEST = 40  # powers of two by which a covariate may be nearer to its centre than its bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,54 +94,30 @@ class RiskSums:
     e1: Floats
 
 
-class CoxStep(NamedTuple):
-    """One step of the fit: log likelihood, how far the next goes in standard errors, halvings."""
-
-    llf: float
-    shift: float
-    halvings: int
-
-
-@dataclass(frozen=True, slots=True)
-class CoxMaximum:
-    """The end point of Newton's method.
+class PartialLikelihood:
+    """The likelihood and its derivatives at any coefficients, each from secure sums.
 
     Attributes:
-        g: Coefficients of the scaled covariates.
-        llf: Log likelihood there.
-        information: And information.
-        hazard: Increment of the cumulative hazard at each time with events.
-        llnull: Log likelihood at 0.
-        score: Score statistic at 0.
-        at_risk: Rows at risk at each time with events, which S0 is at 0.
-        history: The steps.
+        unit: What each covariate is divided by.
+        fine: Whether covariates vary enough in their units for sums to be exact far from 0.
     """
-
-    g: Floats
-    llf: float
-    information: Floats
-    hazard: Floats
-    llnull: float
-    score: float
-    at_risk: Floats
-    history: tuple[CoxStep, ...]
-
-
-class PartialLikelihood:
-    """The likelihood and its derivatives at any coefficients, each from secure sums."""
 
     def __init__(
         self,
         ask: Inquiry,
         names: Sequence[str],
+        unit: Floats,
         reach: Floats,
         events: Events,
         cells: Sequence[str],
         sites: Mapping[str, RiskRows],
         ties: Ties,
     ) -> None:
-        self.ask, self.events, self.sites, self.reach = ask, events, sites, reach
+        self.ask, self.events, self.sites = ask, events, sites
+        self.unit, self.reach = unit, reach
         self.names = list(names)
+        self.fine = False
+        self._agreed: tuple[Floats, float] | None = None
         starts = np.flatnonzero(np.diff(events.layer, prepend=-1))
         self.ends = [*starts[1:].tolist(), len(events.d)]
         self.starts = starts.tolist()
@@ -171,8 +145,50 @@ class PartialLikelihood:
         ]
 
     def predictor(self, g: Floats) -> float:
-        """Return the public bound of |u'g|."""
-        return float(np.abs(g) @ self.reach)
+        """Return a bound of |u'g|: the public one, or one that is agreed on by a secure sum.
+
+        Of covariates that go together, such as a year and its square, the public one may be far
+        beyond any row. Then each site adds, for each of a few bounds, whether it has a row beyond
+        it; the smallest that no site passes is agreed, and infinity if there is none.
+        """
+        most = float(np.abs(g) @ self.reach)
+        if most <= MAX_PREDICTOR or not self.fine:
+            return most
+        if self._agreed is None or self._agreed[0].tolist() != g.tolist():
+            steps = MAX_PREDICTOR * np.ldexp(1.0, -np.arange(_PARTS))
+            parts = {}
+            for site, rows in self.sites.items():
+                furthest = float(np.abs(rows.u @ g).max(initial=0.0))
+                parts[site] = [int(furthest > step) for step in steps.tolist()]
+            labels = [f"in every step: sites with |x'b| beyond {shown(s)}" for s in steps.tolist()]
+            (beyond,) = self.ask.adder.add(IntegerBlock(labels, 1, parts))
+            within = steps[np.array(beyond) == 0]
+            self._agreed = (g.copy(), float(within.min(initial=math.inf)))
+        return self._agreed[1]
+
+    def narrow(self, second: Floats) -> bool:
+        """Agree on smaller units where rows turn out to be far within the public bounds.
+
+        Args:
+            second: The totals of products, at 0.
+
+        Returns:
+            Whether a unit has changed, and with it all totals.
+        """
+        places = np.flatnonzero(np.diag(second) < _SPREAD * self.events.d.sum()).tolist()
+        self.fine = not places
+        if not places:
+            return False
+        furthest = {
+            site: np.abs(rows.u).max(axis=0, initial=0.0) * self.unit
+            for site, rows in self.sites.items()
+        }
+        factors = np.minimum(1.0, within(self.ask, self.names, places, self.unit, furthest))
+        self.unit = self.unit * factors
+        self.reach = np.where(factors < 1, 1.0, self.reach)
+        self.events = replace(self.events, total=self.events.total / factors)
+        self.sites = {site: replace(rows, u=rows.u / factors) for site, rows in self.sites.items()}
+        return bool((factors < 1).any())
 
     def likelihood(self, g: Floats) -> tuple[float, RiskSums]:
         """Return the partial log likelihood and the sums it is made of: one secure sum."""
@@ -245,74 +261,42 @@ class PartialLikelihood:
         return squared + (sums.e1 * ee[:, None]).T @ sums.e1
 
 
-def climb(model: PartialLikelihood) -> CoxMaximum:
-    """Climb from 0 until a step is far below the standard errors."""
-    g = np.zeros(len(model.names))
-    value, sums = model.likelihood(g)
-    llnull, at_risk, score, history, halved = value, sums.s0, 0.0, list[CoxStep](), 0
-    for number in range(MAX_STEPS + 1):
-        gradient, information, second = model.derivatives(g, sums)
-        if number == 0:
-            _refuse_singular(model, information, second)
-        try:
-            np.linalg.cholesky(information)
-        except np.linalg.LinAlgError:
-            raise _endless(model, g) from None
-        move = np.linalg.solve(information, gradient).astype(np.float64)
-        gain = float(gradient @ move)
-        score = gain if number == 0 else score
-        history.append(CoxStep(value, math.sqrt(max(gain, 0.0)), halved))
-        if gain <= _SHIFT**2:
-            hazard = model.hazard(sums)
-            return CoxMaximum(g, value, information, hazard, llnull, score, at_risk, tuple(history))
-        if number < MAX_STEPS:
-            g, value, sums, halved = _step(model, g, value, move)
-    raise _endless(model, move)
+def within(
+    ask: Inquiry,
+    names: Sequence[str],
+    places: Sequence[int],
+    bounds: Floats,
+    furthest: Mapping[str, Floats],
+) -> Floats:
+    """Agree on how far covariates are from their centres: one secure sum.
 
+    Each site adds, for each power of two, whether it has a row that is further away.
 
-def _step(
-    model: PartialLikelihood, g: Floats, value: float, move: Floats
-) -> tuple[Floats, float, RiskSums, int]:
-    """Go along a step, half of it, a quarter .. until the likelihood is no smaller."""
-    for halved in range(_HALVINGS + 1):
-        there = g + move / 2**halved
-        if model.predictor(there) > MAX_PREDICTOR:
-            if model.predictor(g) > 0.75 * MAX_PREDICTOR:
-                raise _endless(model, there)
-            continue
-        found, sums = model.likelihood(there)
-        if found >= value - 1e-12 * abs(value):
-            return there, found, sums, halved
-    raise _endless(model, g + move)
+    Args:
+        ask: The inquiry.
+        names: Of all covariates.
+        places: Which of them it is about.
+        bounds: What their distances are compared with.
+        furthest: Each site's largest distance of each covariate.
 
-
-def _refuse_singular(model: PartialLikelihood, information: Floats, second: Floats) -> None:
-    """Name the first column whose information at 0 the columns before it leave nothing of."""
-    events = float(model.events.d.sum())
-    left = information.copy()
-    for j, name in enumerate(model.names):
-        least = max(
-            _NOTHING * events, _SINGULAR * information[j, j], _SINGULAR * 1e-2 * second[j, j]
-        )
-        if left[j, j] <= least:
-            alone = information[j, j] <= max(_NOTHING * events, _SINGULAR * 1e-2 * second[j, j])
-            if alone:
-                raise RangeError(
-                    f"covariate {name!r} is the same for all rows that are at risk at an event "
-                    "(of a stratum); leave it out"
-                )
-            raise RangeError(
-                f"covariate {name!r} is a combination of those before it, "
-                f"{', '.join(model.names[:j])}; leave one out"
-            )
-        left = left - np.outer(left[:, j], left[j]) / left[j, j]
-
-
-def _endless(model: PartialLikelihood, direction: Floats) -> RangeError:
-    name = model.names[int(np.argmax(np.abs(direction) * model.reach))]
-    return RangeError(
-        f"covariate {name!r}: its coefficient grows beyond what its agreed bound allows. Either it "
-        "tells events from the others at risk without exception (a monotone likelihood): leave it "
-        "out, or merge levels. Or the bound is far beyond the values' spread: subtract a typical "
-        "value at all sites, take logarithms, or agree on a smaller bound"
-    )
+    Returns:
+        For each covariate the smallest power of two that, times its bound, no site passes; 2 if
+        the bound is passed, and 1 where nothing was asked.
+    """
+    steps = np.ldexp(2.0, -np.arange(1, FINEST + 1)).tolist()
+    parts = {
+        site: [int(away[j] > bounds[j] * step) for j in places for step in steps]
+        for site, away in furthest.items()
+    }
+    labels = [
+        f"sites with {names[j]} further than {shown(float(bounds[j] * step))} from its mean over "
+        "events"
+        for j in places
+        for step in steps
+    ]
+    (beyond,) = ask.adder.add(IntegerBlock(labels, 1, parts))
+    factors = np.ones(len(names))
+    for place, j in enumerate(places):
+        passed = np.array(beyond[place * FINEST : (place + 1) * FINEST]) > 0
+        factors[j] = 2.0 if passed[0] else float(steps[np.flatnonzero(~passed).max()])
+    return factors

@@ -16,7 +16,8 @@ from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import check_confidence, half_width, normal_pvalue
 from securecomp.statistics.regression.covariates import Covariates
 from securecomp.statistics.results import Run
-from securecomp.statistics.survival.cox_likelihood import CoxStep, Ties
+from securecomp.statistics.survival.cox_likelihood import Ties
+from securecomp.statistics.survival.cox_newton import CoxStep
 from securecomp.statistics.survival.follow_up import TimeGrid
 
 Floats = npt.NDArray[np.float64]

@@ -13,7 +13,6 @@ from math import frexp
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError, RangeError, brief
 from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.inquiry import Inquiry
@@ -24,12 +23,11 @@ from securecomp.statistics.regression.designs import Design
 from securecomp.statistics.regression.expressions import Expression, ExpressionRows, Values
 from securecomp.statistics.regression.formulas import Category, Factor
 from securecomp.statistics.schema import MAX_ROWS
-from securecomp.statistics.survival.cox_likelihood import Events, RiskRows
+from securecomp.statistics.survival.cox_likelihood import Events, RiskRows, within
 from securecomp.statistics.survival.follow_up import SurvivalRows, TimeGrid, integers
 
 Floats = npt.NDArray[np.float64]
 _FAR = 0.9  # of its bound: from there on it is agreed how far a covariate is from its centre
-_FINEST = 40  # powers of two by which a covariate may be nearer to its centre than its bound
 _BITS = 80  # of a covariate without a grid
 
 
@@ -93,7 +91,7 @@ class CoxRows:
                 f"column {grid.event!r}: no site has an event up to the last time, so that there "
                 "is nothing to fit"
             )
-        empty = empty_levels.find(design, sizes, rows)
+        empty = empty_levels.find(design, sizes, rows, constant=True)
         covariates = Covariates.of(asked, design, ask.schema, empty)
         left = empty.left(design)
         if not left.names:
@@ -217,8 +215,7 @@ def _agree_reach(
     """Agree on how far covariates are from their centre; one more sum where that is unclear.
 
     A number is within its bound, and so within twice the bound of its centre. Of a calendar year
-    that says nothing. Where the centre is near the bound, each site adds, for each power
-    of two, whether it has a row that is further away; the smallest that no site passes is agreed.
+    that says nothing: where the centre is near the bound, `within` is asked.
 
     Returns:
         For each covariate its unit, and the largest absolute value in that unit once it is
@@ -232,24 +229,10 @@ def _agree_reach(
     far = np.flatnonzero(~binary & (np.abs(centre) > _FAR)).tolist()
     if not far:
         return bounds, reach, events
-    steps = np.ldexp(2.0, -np.arange(1, _FINEST + 1))
-    parts = {}
-    for site, x in rows.items():
-        away = np.abs(x - events.centre).max(axis=0, initial=0.0)
-        parts[site] = [int(away[j] > bounds[j] * step) for j in far for step in steps.tolist()]
-    labels = [
-        f"sites with {design.names[j]} further than {shown(float(bounds[j] * step))} from its "
-        "mean over events"
-        for j in far
-        for step in steps.tolist()
-    ]
-    (beyond,) = ask.adder.add(IntegerBlock(labels, 1, parts))
-    unit, total = bounds.copy(), events.total.copy()
-    for place, j in enumerate(far):
-        passed = np.array(beyond[place * _FINEST : (place + 1) * _FINEST]) > 0
-        factor = 2.0 if passed[0] else float(steps[np.flatnonzero(~passed).max()])
-        unit[j], total[j], reach[j] = bounds[j] * factor, total[j] / factor, 1.0
-    return unit, reach, replace(events, total=total)
+    furthest = {s: np.abs(x - events.centre).max(axis=0, initial=0.0) for s, x in rows.items()}
+    factors = within(ask, design.names, far, bounds, furthest)
+    reach[far] = 1.0
+    return bounds * factors, reach, replace(events, total=events.total / factors)
 
 
 def _at_risk(rows: SurvivalRows, u: Floats, events: Events) -> RiskRows:
