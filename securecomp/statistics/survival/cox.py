@@ -15,7 +15,7 @@ from securecomp.statistics.distributions import check_confidence, chi_square_pva
 from securecomp.statistics.inquiry import Asks
 from securecomp.statistics.measures import cell_names
 from securecomp.statistics.regression import covariates as covariates_
-from securecomp.statistics.survival.cox_likelihood import PartialLikelihood, Ties
+from securecomp.statistics.survival.cox_likelihood import Events, Floats, PartialLikelihood, Ties
 from securecomp.statistics.survival.cox_newton import climb
 from securecomp.statistics.survival.cox_result import Baseline, CoefficientTest, Cox
 from securecomp.statistics.survival.cox_rows import CoxRows
@@ -89,6 +89,7 @@ def cox(
     for column in (*design.numeric, *design.categorical):
         distinct(time=time, event=event, strata=strata, covariate=column)
     outer = () if strata is None else (strata,)
+    strata_names = [""] if strata is None else [*map(str, ask.schema.levels(strata))]
     layers = cell_names(ask.schema, outer)
     grid = TimeGrid.agree(ask.schema, time, event, times)
     found = CoxRows.gather(ask, grid, asked, design, outer, layers)
@@ -102,11 +103,6 @@ def cox(
     unit, df = model.unit, len(fit.g)
     tests = (2 * (fit.llf - fit.llnull), fit.score, float(fit.g @ fit.information @ fit.g))
     ratio, score, wald = (CoefficientTest(max(0.0, t), df, chi_square_pvalue(t, df)) for t in tests)
-    baselines = {}
-    strata_names = map(str, ask.schema.levels(strata)) if strata is not None else [""]
-    for s, name in enumerate(strata_names):
-        here = events.layer == s
-        baselines[name] = Baseline(grid.times[events.place[here]], events.d[here], fit.hazard[here])
     return Cox(
         time=time,
         event=event,
@@ -125,10 +121,21 @@ def cox(
         rows=found.rows,
         events=int(events.d.sum()),
         centre=events.centre,
-        baselines=baselines,
+        baselines=_baselines(strata_names, grid, events, fit.hazard),
         history=fit.history,
         smallest=tuple(small_counts(round(n) for n in (*events.d, *fit.at_risk))),
         rounded=found.rounded,
         grid=grid,
         run=ask.done(),
     )
+
+
+def _baselines(
+    names: Sequence[str], grid: TimeGrid, events: Events, hazard: Floats
+) -> dict[str, Baseline]:
+    """Return the baseline hazard of each stratum."""
+    found = {}
+    for s, name in enumerate(names):
+        here = events.layer == s
+        found[name] = Baseline(grid.times[events.place[here]], events.d[here], hazard[here])
+    return found
