@@ -12,9 +12,10 @@ import numpy as np
 from securecomp.errors import ParameterError, brief
 from securecomp.statistics.adder import IntegerBlock, RealBlock
 from securecomp.statistics.inquiry import Inquiry
-from securecomp.statistics.regression import cross_products, expressions
+from securecomp.statistics.regression import cross_products, empty_levels, expressions
 from securecomp.statistics.regression.cross_products import Products, ProductTotals
 from securecomp.statistics.regression.designs import INTERCEPT, Design
+from securecomp.statistics.regression.empty_levels import UnseenCell
 from securecomp.statistics.regression.families import Family
 from securecomp.statistics.regression.fitting import SitePart
 from securecomp.statistics.schema import MAX_ROWS
@@ -22,7 +23,6 @@ from securecomp.statistics.schema import MAX_ROWS
 STEEPEST = 300.0
 """Of a linear predictor whose exp is still summed."""
 _BITS = 50
-_NAMED = 5
 _WIDE = 100  # columns; of more, rows are counted before there are products
 
 
@@ -42,7 +42,7 @@ class GatheredRows:
         order: Where each coefficient of (intercept, others) is in the design.
         moved: What `centre` has subtracted from the offset.
         left_out: What was done about levels without rows, in words.
-        empty: Columns that were left out because no row has them.
+        unseen: Levels, and combinations of levels, that no row has.
     """
 
     ask: Inquiry
@@ -56,7 +56,7 @@ class GatheredRows:
     order: list[int]
     moved: float = 0.0
     left_out: tuple[str, ...] = ()
-    empty: tuple[str, ...] = ()
+    unseen: tuple[UnseenCell, ...] = ()
 
     @classmethod
     def of(cls, ask: Inquiry, family: Family, design: Design) -> "GatheredRows":
@@ -122,26 +122,14 @@ class GatheredRows:
         return found
 
     def _leave_out_empty_levels(self) -> None:
-        """Drop the columns of levels, or of their combinations, that no row of any site has.
-
-        Where a reference has no rows, the first level that has some takes its place.
-        """
-        rows = np.array([float(self.moments.squares[i, i]) for i in range(len(self.names))])
-        levels = self.design.of_levels
-        gone = {n for n, size in zip(self.names, rows, strict=True) if size == 0 and n in levels}
-        for reference, others in self.design.references.items():
-            sizes = [self.moments.sums[self.names.index(name)] for name in others]
-            if sum(sizes) == self.moments.weight and self.intercept:
-                first = next(n for n, s in zip(others, sizes, strict=True) if s != 0)
-                self.left_out += (f"{reference} has no rows: {first} is the reference instead",)
-                gone.add(first)
-        empty = sorted(n for n in gone if rows[self.names.index(n)] == 0)
-        if empty:
-            self.empty = tuple(empty)
-            named = ", ".join(empty[:_NAMED]) + (" and more" if len(empty) > _NAMED else "")
-            self.left_out += (f"left out, because no row has them: {named}",)
-        if gone:
-            self._keep([i for i, name in enumerate(self.names) if name not in gone])
+        """Drop what `empty_levels` finds."""
+        m = self.moments
+        sizes = {name: m.squares[i, i] for i, name in enumerate(self.names)}
+        found = empty_levels.find(self.design, sizes, m.weight)
+        self.left_out, self.unseen = found.words, found.unseen
+        if found.gone:
+            self.design = found.left(self.design)
+            self._keep([i for i, name in enumerate(self.names) if name not in found.gone])
 
     def _keep(self, places: Sequence[int]) -> None:
         """Go on with some of the columns beside the intercept."""
@@ -158,7 +146,6 @@ class GatheredRows:
         columns = np.array([*range(first), *(at + first)], np.int64)
         for part in self.parts.values():
             part.z = np.asfortranarray(part.z[:, columns])
-        self.design = self.design.only({INTERCEPT, *self.names})
         names = self.design.names
         self.order = [names.index(n) for n in (*((INTERCEPT,) if first else ()), *self.names)]
 
