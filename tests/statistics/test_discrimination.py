@@ -307,6 +307,8 @@ def test_a_score_outside_the_bins_is_named():
 
 def test_no_cases():
     columns = {"died": Column(levels=[0, 1])}
+    with pytest.raises(ThresholdError, match="roc_auc: rows with score and died over all sites"):
+        asked([], [], 2, columns={**columns, "score": Column(bound=1)}).roc_auc("score", "died")
     with pytest.raises(ThresholdError, match="roc_auc: rows with died=1 over all sites"):
         asked([0.1, 0.9], [0, 0], 2, columns=columns).roc_auc("score", "died")
     with pytest.raises(ThresholdError, match="roc_auc: rows without died=1 over all sites"):

@@ -352,6 +352,8 @@ def _count(
     halves = found[: len(names)], found[len(names) :]
     cases, controls = halves if levels[0] == event[1] else halves[::-1]
     if ask.adder.count == 1:  # all rows are in the first
+        if not sum(cases) + sum(controls):
+            raise ThresholdError(1, 0, f"roc_auc: rows with {score} and {event[0]} over all sites")
         for counts, who in ((cases, "with"), (controls, "without")):
             if not sum(counts):
                 what = f"roc_auc: rows {who} {event[0]}={event[1]} over all sites"

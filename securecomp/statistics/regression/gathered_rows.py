@@ -212,6 +212,11 @@ class GatheredRows:
 
 
 def _enough(rows: int, size: int, family: Family) -> None:
+    if not rows:
+        raise ParameterError(
+            "no site has a row to fit a model to; check the files, and whether each row lacks one "
+            'of the columns, where missing="drop" leaves it out'
+        )
     if rows < size + (family.name == "linear"):
         raise ParameterError(
             f"{rows} rows do not determine {size} coefficients; use fewer columns, or more rows"
