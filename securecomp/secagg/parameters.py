@@ -254,8 +254,9 @@ def modulus_bits(clients: int, bound: int, max_weight: int) -> int:
         ParameterError: Something else than integers.
         RangeError: More than 63 bits.
     """
-    for what, number in (("clients", clients), ("bound", bound), ("max_weight", max_weight)):
-        checks.integer(number, what)
+    checks.integer(clients, "clients", 0)
+    checks.integer(bound, "bound", 0)
+    checks.integer(max_weight, "max_weight")  # `check` says what a negative one would do
     largest = clients * max(bound * max(1, max_weight), max_weight)
     bits = max(1, (2 * largest).bit_length())  # 2^bits > 2 largest: both signs have room
     if bits > 63:
