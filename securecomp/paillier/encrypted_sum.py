@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from securecomp.core import checks
 from securecomp.errors import ThresholdError
 from securecomp.paillier import sum_roles, sum_session
-from securecomp.paillier.keys import PrivateKey
+from securecomp.paillier.keys import PrivateKey, check_bits
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
 from securecomp.protocol.journal import MemoryJournal
@@ -30,9 +31,13 @@ class Paillier(SumProtocol):
             blind: Whether sites mask their plaintexts among themselves, against an aggregator and
                 a key holder that collude.
             insecure_for_tests: Allow short keys.
+
+        Raises:
+            ParameterError: An odd, impossible or unsafe length.
         """
+        check_bits(bits, insecure_for_tests)
         self.bits = bits
-        self.blind = blind
+        self.blind = checks.truth(blind, "blind")
         self._insecure = insecure_for_tests
         self._key: PrivateKey | None = None
 

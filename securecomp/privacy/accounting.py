@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from securecomp.core import checks
 from securecomp.errors import BackendUnavailableError, ParameterError
 from securecomp.privacy.calibration import gaussian_epsilon, positive
 from securecomp.privacy.privacy_amounts import Amount, delta_of
@@ -24,6 +25,7 @@ Accountant = Literal["plain", "RDP", "PLD"]
 
 _FINEST, _CELLS = 1e-4, 1e5
 """A privacy loss distribution's grid, and about how many cells of it the loss may span."""
+_MOST_TIMES = 10**15
 _LEAST_DELTA = 1e-12
 """Below, the rounding of floating-point convolutions could matter."""
 
@@ -157,6 +159,9 @@ def renyi(steps: Steps, orders: Sequence[float], relation: Relation = "add/remov
         BackendUnavailableError: dp-accounting is not installed.
     """
     _check(steps)
+    for order in orders:
+        if checks.real(order, "an order of Renyi divergence") <= 1:
+            raise ParameterError(f"orders of Renyi divergence are above 1, not {order}")
     try:
         return _renyi(steps, orders, relation)
     except _RefusedError as error:
@@ -204,21 +209,17 @@ def _check(steps: Steps) -> None:
     if not steps:
         raise ParameterError("nothing was answered, so there is nothing to account for")
     for mechanism, times in steps:
-        if isinstance(times, bool) or not isinstance(times, int) or times < 1:
-            raise ParameterError(f"{mechanism} answered a whole number of times, not {times!r}")
+        checks.integer(times, "how often a mechanism answered", 1, _MOST_TIMES)
         match mechanism:
             case LaplaceNoise(ratio) | GaussianNoise(ratio):
                 positive(ratio, "ratio of noise")
             case DiscreteGaussian(sigma, squared):
                 positive(sigma, "sigma of noise")
-                if isinstance(squared, bool) or not isinstance(squared, int) or squared < 1:
-                    raise ParameterError(
-                        f"discrete noise needs a squared sensitivity that is an integer of at "
-                        f"least 1, not {squared!r}"
-                    )
+                checks.integer(squared, "the squared sensitivity", 1)
+                checks.real(squared, "the squared sensitivity")
             case Sampled(rate, ratio):
                 positive(ratio, "ratio of noise")
-                if not 0 < rate <= 1:
+                if not 0 < checks.real(rate, "a sampling rate") <= 1:
                     raise ParameterError(f"a sampling rate is above 0 and at most 1, not {rate}")
             case Promised(epsilon, delta):
                 positive(epsilon, "promised epsilon")

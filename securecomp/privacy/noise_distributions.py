@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from securecomp.core import checks
 from securecomp.errors import ParameterError
 
 Floats = npt.NDArray[np.float64]
@@ -53,6 +54,11 @@ class UnitChange:
     one: bool = False
 
     def __post_init__(self) -> None:
+        checks.integer(self.size, "the number of integers")
+        checks.integer(self.l1, "what a unit changes")
+        for name, value in (("l1", self.l1), ("l2", self.l2)):
+            checks.real(value, f"the {name} norm of what a unit changes")
+        checks.truth(self.one, "one")
         if self.size < 1 or self.l1 < 1 or not 0 < self.l2 <= self.l1 * (1 + _FINE):
             raise ParameterError(
                 "a unit changes at least one integer by at least 1, and its l2 norm is at most "

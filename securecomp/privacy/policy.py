@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, Protocol
 
+from securecomp.core import checks
 from securecomp.core.fixedpoint import Number
 from securecomp.errors import ParameterError
 from securecomp.privacy.privacy_amounts import Amount, PrivacyCost, delta_of, epsilon_of
@@ -85,8 +86,11 @@ class Privacy:
         if self.noise not in KINDS:
             raise ParameterError(f"noise is one of {', '.join(KINDS)}, not {self.noise!r}")
         delta_of(self.delta, needed=self.noise != "laplace")
-        if isinstance(self.sites, bool) or not isinstance(self.sites, int) or self.sites < 1:
-            raise ParameterError(f"a patient has records at one site at least, not {self.sites!r}")
+        checks.integer(self.sites, "sites of a patient", 1)
+        checks.integer(self.records, "records of a patient", 1)
+        checks.integer(self.colluding, "colluding", 0)
+        checks.integer(self.dropouts, "dropouts", 0)
+        checks.truth(self.clamp, "clamp")
         if (self.unit == "patient") != (self.identifier is not None):
             raise ParameterError(
                 'with unit="patient" name the column that says whose record it is, as identifier '

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+import numpy as np
+
 from securecomp.errors import ParameterError
 
 Amount = int | float | str | Decimal | Fraction
@@ -31,7 +33,7 @@ def exact(value: Amount, name: str) -> Fraction:
     Raises:
         ParameterError: It is not a finite number.
     """
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool_):
         raise ParameterError(f"{name} is a number, not {value}")
     try:
         if isinstance(value, int | Fraction) or (isinstance(value, str) and "/" in value):
@@ -130,6 +132,10 @@ class PrivacyCost:
 
     epsilon: Fraction
     delta: Fraction
+
+    def __post_init__(self) -> None:
+        if not type(self.epsilon) is type(self.delta) is Fraction:
+            raise ParameterError("a cost is of fractions; PrivacyCost.of takes other numbers")
 
     @classmethod
     def of(cls, epsilon: Amount, delta: Amount = 0) -> "PrivacyCost":

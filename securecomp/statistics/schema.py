@@ -45,6 +45,10 @@ class Column:
     def __post_init__(self) -> None:
         if self.decimals is not None and self.bits is not None:
             raise ParameterError("declare decimals or bits, not both")
+        # Building a grid of them checks each for what it is.
+        bound = 0 if self.bound is None else self.bound
+        FixedPoint.decimal(bound, 0 if self.decimals is None else self.decimals)
+        FixedPoint.binary(bound, 0 if self.bits is None else self.bits)
         if self.levels is not None:
             if isinstance(self.levels, str):
                 raise ParameterError(f"levels are a list, not one text: {self.levels!r}")

@@ -341,7 +341,7 @@ def test_masking_never_goes_below_what_secrecy_needs():
 def test_bad_plans(arguments, message):
     with pytest.raises(ParameterError, match=message):
         plan(*arguments)
-    with pytest.raises(ParameterError, match="colluding is a number"):
+    with pytest.raises(ParameterError, match="colluding must be from 0"):
         plan("skellam", [ONE], 1.0, 1e-6, 3, colluding=-1)
 
 

@@ -608,7 +608,10 @@ def test_the_minimum_of_masking_is_the_plans(monkeypatch):
         ({"unit": "ward"}, "identifier|unit"),
         ({"records": 2}, "record"),
         ({"sites": 2}, "a record is at one site"),
-        ({"sites": 0, "unit": "patient", "identifier": "pid"}, "one site at least"),
+        (
+            {"sites": 0, "unit": "patient", "identifier": "pid"},
+            "sites of a patient must be at least 1",
+        ),
         ({"relation": "none"}, "relation"),
         ({"bounds": {"los": 5}}, "a lowest and a highest"),
         ({"bounds": {"los": (5, 1)}}, "crossed"),

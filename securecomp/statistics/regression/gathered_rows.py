@@ -6,6 +6,7 @@ Every site's rows are read, and refused if they must be, before anything is sent
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from securecomp.errors import ParameterError, brief
 from securecomp.statistics.adder import IntegerBlock, RealBlock
 from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.regression import cross_products, empty_levels, expressions
-from securecomp.statistics.regression.cross_products import Products, ProductTotals
+from securecomp.statistics.regression.cross_products import ColumnGrid, Products, ProductTotals
 from securecomp.statistics.regression.designs import INTERCEPT, Design
 from securecomp.statistics.regression.empty_levels import UnseenCell
 from securecomp.statistics.regression.families import Family
@@ -84,12 +85,16 @@ class GatheredRows:
             heavy,
             family.name == "linear",
         )
+        # Columns stay integers where they have a grid: far from zero their floats have few digits.
+        stepped = [ColumnGrid(Fraction(1), g.limit, True) if g.exact else g for g in grids[1:-1]]
+        stepped = [grids[0], *stepped, grids[-1]]
         blocks, counts, parts = {}, {}, {}
         for table in ask.tables:
             rows = design.rows(table, ask.schema, ask.missing)
             block = np.empty((rows.count, len(columns)), np.float64, "F")
             for i, column in enumerate(columns):
-                block[:, i] = rows.floats(column)
+                whole = grids[i].exact and 0 < i < len(columns) - 1
+                block[:, i] = rows.values(column) if whole else rows.floats(column)
             family.check(rows, design.response_name, block[:, -1])
             weight = shift = None
             if design.weights is not None:
@@ -111,7 +116,7 @@ class GatheredRows:
             )
             _enough(rows_[0][0], len(order), family)
         sums = {
-            site: cross_products.products(block, grids, parts[site].weights, heavy)
+            site: cross_products.products(block, stepped, parts[site].weights, heavy)
             for site, block in blocks.items()
         }
         moments, totals = cross_products.add_products(ask, what, sums, counts, *more)
@@ -141,6 +146,7 @@ class GatheredRows:
             sums=m.sums[at],
             squares=m.squares[np.ix_(at, at)],
             with_response=m.with_response[at],
+            units=m.units[at],
             rounding=m.rounding[at],
         )
         columns = np.array([*range(first), *(at + first)], np.int64)
@@ -193,6 +199,11 @@ class GatheredRows:
 
 
 def _enough(rows: int, size: int, family: Family) -> None:
+    if not rows:
+        raise ParameterError(
+            "no site has a row to fit a model to; check the files, and whether each row lacks one "
+            'of the columns, where missing="drop" leaves it out'
+        )
     if rows < size + (family.name == "linear"):
         raise ParameterError(
             f"{rows} rows do not determine {size} coefficients; use fewer columns, or more rows"
