@@ -24,11 +24,11 @@ from securecomp.privacy.sensitivity import Relation
 
 Accountant = Literal["plain", "RDP", "PLD"]
 
-_FINEST, _CELLS = 1e-4, 1e5
+_FINEST, _CELLS = 1e-4, 1e6
 """A privacy loss distribution's grid, and about how many cells of it the loss may span."""
 _LEAST_DELTA = 1e-100
 """Below, rounding was not looked at."""
-_MOST_LOSS = 1e9
+_MOST_LOSS, _WIDEST = 1e9, 1e5
 _BEYOND = 25.0
 """Of one answer's losses, those that are left out have exp(-25) of all answers' delta."""
 
@@ -343,7 +343,7 @@ def _losses(
             step = math.isqrt(squared)
             if vector or step**2 != squared:
                 raise _RefusedError("discrete Gaussian noise on vectors is not known; use RDP")
-            if max(sigma, step) > _CELLS:
+            if max(sigma, step) > _WIDEST:
                 raise _RefusedError("discrete Gaussian noise this wide takes too long; use RDP")
             return (loss_distributions.discrete_gaussian(sigma, step, reach, width),)
         case Promised(epsilon, delta):

@@ -111,8 +111,15 @@ class NoisePlan:
         if self.kind == "laplace":
             return "pure"
         total = math.sqrt(self.honest * self.parts[0])
-        one = len(self.changes) == 1 and noise_distributions.is_exact(self.changes[0], total)
-        return "exact" if one else "RDP"
+        if len(self.changes) == 1 and noise_distributions.is_exact(self.changes[0], total):
+            return "exact"
+        noised = [(c, float(part)) for c, part in zip(self.changes, self.parts, strict=True)]
+        if self.kind == "skellam":
+            noised = [(change, part * self.honest) for change, part in noised]
+            bounds = noise_distributions.skellam_bounds(noised, self.epsilon)
+        else:
+            bounds = noise_distributions.gaussian_bounds(noised, self.honest, self.epsilon)
+        return min(bounds, key=bounds.__getitem__)
 
     def check(self, contributors: int) -> None:
         """Refuse a sum of too few, which would have too little noise.

@@ -15,8 +15,8 @@ What is lost, with u = 2^-53, n answers and a transform of length N:
   coefficients' products, and off by the mean of their errors. That is added to every mass.
 - One answer's delta at a loss l is off by at most r P(L > l), because it is a difference of two
   probabilities which are known to r, and its masses by as much for each cell of the grid. In the
-  composition of n answers that is n r P(sum of losses > epsilon) of delta at most: an answer after
-  the other is exchanged for what was computed. That is added to delta.
+  composition of n answers that is n r P(sum of losses > epsilon) of delta at most: one answer after
+  the other is exchanged for what was computed. That is added to delta, too.
 - Losses beyond the window wrap around into it, where they only add to delta; those above it are
   bounded by Chernoff and count as infinite, as do those above an answer's grid.
 
@@ -42,6 +42,8 @@ Curve = Callable[[Floats], Floats]
 _UNIT = 2.0**-53
 _TINY = 1e-9
 """What may be left out of a window, as a share."""
+_LOW = 9.0
+"""Standard deviations beyond which losses below the usual count as larger ones: 1e-19 of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +84,8 @@ def from_curve(curve: Curve, lowest: float, highest: float, width: float) -> Los
     masses[1:-1] = steps[1:] / up + steps[:-1] / down
     masses[-1] = steps[-1] / down
     rounding = 1e-13 + 4 * len(deltas) * _UNIT
-    return Losses(width, first, np.maximum(masses, 0), float(deltas[-1]), rounding)
+    masses = np.trim_zeros(np.maximum(masses, 0), "b")
+    return Losses(width, first, masses, float(deltas[-1]), rounding)
 
 
 def from_outcomes(losses: Floats, masses: Floats, infinite: float, width: float) -> Losses:
@@ -100,7 +103,7 @@ def from_outcomes(losses: Floats, masses: Floats, infinite: float, width: float)
     first = int(cells.min())
     found = np.bincount(cells - first, masses - upper, int(cells.max()) - first + 2)
     found += np.bincount(cells - first + 1, upper, len(found))
-    return Losses(width, first, found, infinite, 1e-13)
+    return Losses(width, first, np.trim_zeros(found, "b"), infinite, 1e-13)
 
 
 def gaussian(ratio: float, reach: float, width: float) -> Losses:
@@ -111,14 +114,19 @@ def gaussian(ratio: float, reach: float, width: float) -> Losses:
         reach: How many standard deviations are looked at.
         width: Of the grid.
     """
-    low, high = _ends(ratio, reach)
-    return from_curve(partial(_gaussian_curve, ratio), low, high, width)
+    low = 1 / (2 * ratio**2) - _LOW / ratio
+    return from_curve(partial(_gaussian_curve, ratio), low, _highest(ratio, reach), width)
 
 
 def laplace(ratio: float, width: float) -> Losses:
     """Return the losses of Laplace noise; `ratio` is its scale over the sensitivity."""
     most = 1 / ratio
-    return from_curve(lambda e: -np.expm1(np.minimum(e - most, 0) / 2), -most, most, width)
+
+    def curve(epsilons: Floats) -> Floats:
+        # Below the least loss there is, the second.
+        return np.asarray(-np.expm1(np.minimum(np.minimum((epsilons - most) / 2, epsilons), 0)))
+
+    return from_curve(curve, -most, most, width)
 
 
 def discrete_gaussian(sigma: float, change: int, reach: float, width: float) -> Losses:
@@ -140,7 +148,7 @@ def promised(epsilon: float, delta: float, width: float) -> Losses:
 
 def sampled(rate: float, ratio: float, reach: float, width: float) -> tuple[Losses, Losses]:
     """Return the losses of Gaussian noise on a Poisson sample, without a unit and with it."""
-    high = _ends(ratio, reach)[1]
+    high = _highest(ratio, reach)
 
     def without(epsilons: Floats) -> Floats:
         # q P + (1 - q) Q against Q.
@@ -159,12 +167,9 @@ def sampled(rate: float, ratio: float, reach: float, width: float) -> tuple[Loss
         found[some] = share[some] * _gaussian_curve(ratio, inner)
         return found
 
-    def mixed(loss: float) -> float:
-        return float(np.logaddexp(math.log1p(-rate), math.log(rate) + loss))
-
     return (
-        from_curve(without, mixed(-high), mixed(high), width),
-        from_curve(added, -mixed(high), -mixed(-high), width),
+        from_curve(without, math.log1p(-rate), _mixed(rate, high), width),
+        from_curve(added, -_mixed(rate, _LOW / ratio), -math.log1p(-rate), width),
     )
 
 
@@ -172,8 +177,9 @@ def exchanged(rate: float, ratio: float, reach: float, width: float) -> Losses:
     """Return the losses of Gaussian noise on a Poisson sample if a unit is exchanged."""
     if rate == 1:
         return gaussian(ratio / 2, reach, width)
-    high = _ends(ratio, reach)[1]
-    most = 2 * float(np.logaddexp(math.log1p(-rate), math.log(rate) + high))
+    high = _highest(ratio, reach)
+    least = math.log1p(-rate) - _mixed(rate, _LOW / ratio)
+    most = _mixed(rate, high) - math.log1p(-rate)
     bend = 0.5 / ratio**2 + math.log1p(-rate) - math.log(rate)
 
     def curve(epsilons: Floats) -> Floats:
@@ -189,7 +195,7 @@ def exchanged(rate: float, ratio: float, reach: float, width: float) -> Losses:
         lower = epsilons + np.logaddexp(kept, math.log(rate) + logs[2])
         return np.asarray(-np.exp(upper) * np.expm1(np.minimum(lower - upper, 0)))
 
-    return from_curve(curve, -most, most, width)
+    return from_curve(curve, least, most, width)
 
 
 def epsilon_of(answers: Sequence[tuple[Losses, int]], delta: float) -> float:
@@ -199,27 +205,42 @@ def epsilon_of(answers: Sequence[tuple[Losses, int]], delta: float) -> float:
         answers: Losses on one grid, and how many answers have them.
         delta: Above 0.
     """
-    width = answers[0][0].width
     never = math.fsum(times * math.log1p(-one.infinite) for one, times in answers)
-    infinite = -math.expm1(never) + _TINY * delta
-    if infinite >= delta:
+    left = delta + math.expm1(never) * (1 + _TINY) - _TINY * delta
+    if left <= 0:
         return math.inf
     weights = _Weights(answers, delta)
+    epsilon, inside = _within(weights, left)
+    while not inside and weights.tilt > _TINY:  # the window begins above the least epsilon
+        weights.turn(weights.tilt / 2)
+        found, inside = _within(weights, left)
+        epsilon = min(epsilon, found)
+    return epsilon
+
+
+def _within(weights: "_Weights", delta: float) -> tuple[float, bool]:
+    """Return epsilon as far as a window shows it, and whether a lower one would not be less."""
+    width, tilt = weights.width, weights.tilt
     first, masses, rounding = weights.composed()
     losses = (first + np.arange(len(masses))) * width
-    masses = masses * np.exp(weights.log_norm - weights.tilt * losses)
-    # Of larger losses, and of the same cell: all of P, and Q times e^loss.
-    upper = np.cumsum(masses[::-1])[::-1]
-    lower = signal.lfilter([1.0], [1.0, -math.exp(-width)], masses[::-1])[::-1]
-    left = delta - infinite - rounding * upper
-    enough = upper - lower <= left
+    masses = masses * np.exp(weights.log_norm - tilt * losses)
+    # Of losses from each cell on, Q times e^loss; by each cell down, delta gains a part of it.
+    other = signal.lfilter([1.0], [1.0, -math.exp(-width)], masses[::-1])[::-1]
+    deltas = np.append(np.cumsum(other[:0:-1])[::-1] * -math.expm1(-width), 0.0)
+    # P(L > l) is at most delta(l - w) / (1 - e^-w) for any w.
+    apart = min(max(1, round(1 / (tilt * width))), len(masses))
+    larger = np.ones(len(masses))
+    larger[apart:] = np.minimum(1, deltas[:-apart] / -math.expm1(-apart * width))
+    enough = deltas + rounding * larger <= delta
+    # No loss is beyond the last cell, but for those that count as infinite.
     place = int(np.argmax(enough)) if enough.any() else len(masses) - 1
-    if left[place] < 0:
-        return math.inf
-    # Between two losses delta falls as upper - lower e^(epsilon - loss).
-    gap = (upper[place] - left[place]) / lower[place] if lower[place] else 0.0
-    epsilon = losses[place] + max(-width, math.log(gap) if gap > 0 else -math.inf)
-    return max(0.0, float(epsilon))
+    epsilon = float(losses[place])
+    if place:
+        # Between two losses delta is that of the upper one and other (1 - e^(epsilon - loss)).
+        spare = delta - float(deltas[place] + rounding * larger[place - 1])
+        share = 1 - spare / float(other[place]) if other[place] else 0.0
+        epsilon += math.log(min(1.0, max(share, math.exp(-width))))
+    return max(0.0, epsilon), bool(place or epsilon <= 0 or first == weights.lowest)
 
 
 class _Weights:
@@ -227,21 +248,29 @@ class _Weights:
 
     def __init__(self, answers: Sequence[tuple[Losses, int]], delta: float) -> None:
         self._answers = answers
-        self._width = answers[0][0].width
+        self.width = answers[0][0].width
+        self.lowest = sum(times * one.lowest for one, times in answers)
         self._target = math.log(delta)
         self._places = [one.lowest + np.arange(len(one.masses)) for one, _ in answers]
         with np.errstate(divide="ignore"):
             self._logs = [np.log(one.masses) for one, _ in answers]
-        # No tilt is wrong; Chernoff's best is near the one with the least rounding.
-        most = math.log(1 / self._width)
-        found = minimize_scalar(
-            lambda t: self._chernoff(math.exp(t), 0), bounds=(-12.0, most), method="bounded"
-        )
-        self.tilt = math.exp(float(found.x))
-        self.log_norm = self._log_norm(self.tilt)
+
+        def epsilon(log_tilt: float) -> float:
+            # Canonne, Kamath, Steinke (2020), proposition 12, with tilt + 1 as the order.
+            t = math.exp(log_tilt)
+            return self._chernoff(t, t * log_tilt - (t + 1) * math.log1p(t))
+
+        # No tilt is wrong; this one has about the least rounding.
+        most = max(math.log(100 / self.width), 0.0)
+        found = minimize_scalar(epsilon, bounds=(-12.0, most), method="bounded")
+        self.turn(math.exp(float(found.x)))
+
+    def turn(self, tilt: float) -> None:
+        """Take another tilt."""
+        self.tilt, self.log_norm = tilt, self._log_norm(tilt)
 
     def _one(self, j: int, tilt: float) -> tuple[Floats, float]:
-        exponents = self._logs[j] + tilt * self._width * self._places[j]
+        exponents = self._logs[j] + tilt * self.width * self._places[j]
         return exponents, float(special.logsumexp(exponents))
 
     def _log_norm(self, tilt: float) -> float:
@@ -256,17 +285,18 @@ class _Weights:
     def _window(self, spread: float) -> tuple[int, int]:
         """Return the first and the last cell of the composition that are looked at."""
         spare = -math.log(_TINY)
-        lowest = sum(times * one.lowest for one, times in self._answers)
         highest = sum(times * (one.lowest + len(one.masses) - 1) for one, times in self._answers)
-        steps = [s * math.sqrt(2 * spare) / max(spread, self._width) for s in (0.25, 0.5, 1, 2, 4)]
-        top = min(self._chernoff(self.tilt + step, spare) for step in (0.0, *steps))
-        # The last one takes all of the tilt back, so that no weight gets beyond exp(spare).
-        bottom = max(
-            (self.log_norm - spare - self._log_norm(self.tilt - step)) / step
-            for step in (*steps, self.tilt)
-        )
-        last = min(highest, math.ceil(top / self._width))
-        return max(lowest, min(math.floor(bottom / self._width), last)), last
+        steps = [s * math.sqrt(2 * spare) / max(spread, self.width) for s in (0.25, 0.5, 1, 2, 4)]
+        steps.append(self.tilt)  # no weight below gets beyond exp(spare) by it
+
+        def end(step: float) -> float:
+            return (self._log_norm(self.tilt + step) - self.log_norm + spare) / step
+
+        # What wraps around, too, must weigh little.
+        top = max(self._chernoff(self.tilt, spare), min(map(end, steps)))
+        bottom = max((self.log_norm - spare - self._log_norm(self.tilt - s)) / s for s in steps)
+        last = min(highest, math.ceil(top / self.width))
+        return max(self.lowest, min(math.floor(bottom / self.width), last)), last
 
     def composed(self) -> tuple[int, Floats, float]:
         """Return the first cell, weighted masses that are none too small, and the rounding."""
@@ -279,7 +309,7 @@ class _Weights:
             lost = _UNIT * (4 + float(np.abs(exponents - norm)[masses > 0].max()))
             rounding += times * (one.rounding + 2 * lost)
             weighted.append(masses)
-        first, last = self._window(self._width * math.sqrt(spread))
+        first, last = self._window(self.width * math.sqrt(spread))
         length = fft.next_fast_len(last - first + 1, real=True)
         coefficients: npt.NDArray[np.complex128] = np.ones(length // 2 + 1, np.complex128)
         bits = math.log2(length) + 1
@@ -293,15 +323,18 @@ class _Weights:
             coefficients = coefficients * one**times
         found = fft.irfft(coefficients, length)
         error += 8 * _UNIT * bits * np.abs(coefficients)
-        origin = sum(times * one.lowest for one, times in self._answers)
-        found = np.roll(found, (origin - first) % length)[: last - first + 1]
+        found = np.roll(found, (self.lowest - first) % length)[: last - first + 1]
         return first, np.maximum(found, 0) + 2 * float(error.sum()) / length, rounding
 
 
-def _ends(ratio: float, reach: float) -> tuple[float, float]:
-    """Return the least and the largest loss within so many standard deviations."""
-    middle = 1 / (2 * ratio**2)
-    return middle - reach / ratio, middle + reach / ratio
+def _highest(ratio: float, reach: float) -> float:
+    """Return the largest loss of Gaussian noise within so many standard deviations."""
+    return 1 / (2 * ratio**2) + reach / ratio
+
+
+def _mixed(rate: float, loss: float) -> float:
+    """Return the loss on a sample, by the loss of whatever is in it."""
+    return float(np.logaddexp(math.log1p(-rate), math.log(rate) + loss))
 
 
 def _gaussian_curve(ratio: float, epsilons: Floats) -> Floats:
