@@ -27,6 +27,7 @@ from securecomp.errors import ParameterError, ThresholdError
 from securecomp.privacy import noise_distributions, samplers
 from securecomp.privacy.noise_distributions import UnitChange
 from securecomp.privacy.policy import KINDS, Kind
+from securecomp.privacy.privacy_amounts import check_promised_delta
 
 _NORMAL, _LAPLACE = 1.96, 2.12  # standard deviations that hold 95 %: of one Laplace number 2.118
 _LAPLACE_REACH = 100  # scales; passed with probability exp(-100)
@@ -204,6 +205,7 @@ def check_promise(kind: Kind, epsilon: float, delta: float) -> None:
         raise ParameterError(f"epsilon is a positive finite number, not {epsilon!r}")
     if not is_number(delta) or not 0 <= delta < 1:
         raise ParameterError(f"delta is from 0 to below 1, not {delta!r}")
+    check_promised_delta(Fraction(delta))
     if delta == 0 and kind != "laplace":
         raise ParameterError(
             f'{kind} noise cannot keep delta 0; give a delta, say 1e-6, or choose noise="laplace"'

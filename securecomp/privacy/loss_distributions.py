@@ -76,7 +76,8 @@ def from_curve(curve: Curve, lowest: float, highest: float, width: float) -> Los
         width: Of the grid.
     """
     first, last = math.floor(lowest / width), math.ceil(highest / width) + 1
-    deltas = np.minimum.accumulate(np.clip(curve(np.arange(first, last + 1) * width), 0, 1))
+    epsilons = np.arange(first, last + 1, dtype=np.float64) * width
+    deltas = np.minimum.accumulate(np.clip(curve(epsilons), 0, 1))
     steps = np.diff(deltas)
     masses = np.empty_like(deltas)
     up, down = math.expm1(min(width, 700.0)), math.expm1(-width)
@@ -101,8 +102,10 @@ def from_outcomes(losses: Floats, masses: Floats, infinite: float, width: float)
     # Shared out between both neighbours so that both probabilities of the outcome stay the same.
     upper = np.clip(np.expm1(cells * width - losses) / math.expm1(-width), 0, 1) * masses
     first = int(cells.min())
-    found = np.bincount(cells - first, masses - upper, int(cells.max()) - first + 2)
-    found += np.bincount(cells - first + 1, upper, len(found))
+    size = int(cells.max()) - first + 2
+    found = np.zeros(size)
+    for shift, part in ((0, masses - upper), (1, upper)):
+        found += np.bincount(cells - first + shift, part, size)
     return Losses(width, first, np.trim_zeros(found, "b"), infinite, 1e-13)
 
 

@@ -20,7 +20,8 @@ integral over x - 1/2 to x + 1/2.
 So log(p / q) is within h of 0, h = (t^2 + 2) / 23 v or (t^4 / 24 + t^2 / 3 + 1) / v, and beyond
 lies at most 4 exp(-t^2 / 2 + t^4 / 24 v) of either. Over all numbers h and what lies beyond, w, add
 up. As in promise.py, delta at epsilon is at most e^h d + w (1 + e^(epsilon + h)), d the Gaussian's
-at epsilon - 2 h.
+at epsilon - 2 h. What a block of Gaussian noise is on may depend on the blocks before it (Dong,
+Roth, Su, Gaussian differential privacy, 2022, corollary 3.3).
 
 Sources: Agarwal, Kairouz, Liu, The Skellam mechanism for differentially private federated learning,
 NeurIPS 2021, theorem 3.5 (Skellam noise is closed under sums; its Renyi divergence is the

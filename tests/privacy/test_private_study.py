@@ -593,6 +593,20 @@ def test_the_largest_noised_count_below_the_minimum_is_hidden(no_noise):
         assert study.count(by="ward").value == expected
 
 
+def test_a_delta_that_is_no_less_than_one_over_the_persons_is_remarked(no_noise):
+    """Counts are known with noise only, but that is enough to see that a promise is worth less."""
+    there = sum(SIZES)
+    for question in (Count(), Mean("los"), Histogram("los", edges=(0.0, 60.0))):
+        said = private(delta=Fraction(1, there)).run([question])[0]
+        text = " ".join(str(said).split())
+        assert f"is not below 1/{there}, and there are about {there} persons" in text
+        assert "take a delta of 5e-05 or less" in text
+    for terms in ({"delta": Fraction(1, there + 1)}, {"delta": 0.01, "noise": "laplace"}):
+        assert "persons" not in str(private(**terms).count())
+    patients = {"unit": "patient", "identifier": "pid", "records": 2}
+    assert "persons" not in str(private(delta=Fraction(1, there), **patients).count())
+
+
 def test_histograms_and_frames(no_noise):
     result = private(minimum_count=5).histogram("los", [0, 10, 60])
     assert [r["count"] for r in result.records()][:2] == result.value
