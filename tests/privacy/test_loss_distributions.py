@@ -171,6 +171,27 @@ def test_several_kinds_together():
     assert epsilon_of([(gaussian(1e4, REACH, 1e-4), 1)], gaussian_delta(1e4, 0) * 1.01) == 0.0
 
 
+@each_case("times", [1, 30, 500])
+def test_masses_are_none_too_small_if_the_transform_is_as_wrong_as_it_may_be(times, monkeypatch):
+    """Numbers of 30 bits, whose rounding makes every coefficient smaller."""
+    real, unit = loss_distributions.fft.rfft, 2.0**-30
+
+    def rfft(masses):
+        return real(masses) * (1 - 4 * unit * math.log2(len(masses)))
+
+    monkeypatch.setattr(loss_distributions, "_UNIT", unit)
+    monkeypatch.setattr(loss_distributions.fft, "rfft", rfft)
+    one = sampled(0.3, 2.0, 6.0, 0.01)[0]
+    whole = added_up(one, times)
+    weights = loss_distributions._Weights([(one, times)], 1e-6)
+    first, masses, _ = weights.composed()
+    places = first + np.arange(len(masses))
+    exact = whole.masses[places - whole.lowest]
+    exact = exact * np.exp(weights.tilt * places * one.width - weights.log_norm)
+    assert (masses >= exact).all()
+    assert (masses <= exact + 1e3 * times * unit).all()
+
+
 def test_no_rounding_is_left_out(monkeypatch):
     """With numbers as coarse as of 20 bits the bound grows, and epsilon with it."""
     one = gaussian(20.0, REACH, 1e-3)

@@ -7,7 +7,7 @@ from cases import each_case
 from scipy import stats
 
 from securecomp.privacy import noise_distributions
-from securecomp.privacy.calibration import gaussian_ratio
+from securecomp.privacy.calibration import gaussian_delta, gaussian_ratio
 from securecomp.privacy.distributed import plan
 from securecomp.privacy.noise_distributions import UnitChange
 
@@ -49,6 +49,24 @@ def test_the_bound_for_wide_noise_is_above_the_truth_and_near_it(sigma, shift, d
         assert found >= exact
         if sigma * shift > 10**5:
             assert found <= exact * 1.02
+
+
+@each_case(
+    "kind, most", [("skellam", lambda t: t**4 / 24), ("discrete-gaussian", lambda t: t**2 / 23)]
+)
+@each_case("numbers", [1, 40])
+@each_case("sigma", [300.0, 3000.0])
+@each_case("epsilon", [0.5, 2.0])
+def test_all_that_wide_noise_differs_by_is_paid_for(kind, most, numbers, sigma, epsilon):
+    """One number's truth is better than the proof; what is not proved is not claimed."""
+    variance, ratio = sigma**2, 4.5 / epsilon
+    change = UnitChange(numbers, int(sigma * numbers), sigma / ratio)
+    found = noise_distributions.near_gaussian(kind, [(change, variance)], epsilon)
+    least = gaussian_delta(ratio, epsilon)
+    h = numbers * most(math.sqrt(-2 * math.log(least))) / variance
+    assert found >= math.exp(h) * gaussian_delta(ratio, max(0.0, epsilon - 2 * h))
+    apart = noise_distributions.near_gaussian(kind, [(change, variance)], epsilon, 0.01)
+    assert apart >= min(1.0, math.exp(0.01) * gaussian_delta(ratio, epsilon - 0.02))
 
 
 @each_case("kind", ["skellam", "discrete-gaussian"])
