@@ -69,7 +69,7 @@ def from_curve(curve: Curve, lowest: float, highest: float, width: float) -> Los
     """Return the losses of an answer whose deltas are known.
 
     Args:
-        curve: Its deltas at epsilons of any sign, each right to about 1e-13 of the probability
+        curve: Its deltas at epsilons of any sign, each right to 1e-12 of the probability
             that the loss is larger.
         lowest: Losses below are taken for this one.
         highest: Losses above are taken for infinite.
@@ -84,7 +84,7 @@ def from_curve(curve: Curve, lowest: float, highest: float, width: float) -> Los
     masses[0] = 1 - deltas[0] + steps[0] / up
     masses[1:-1] = steps[1:] / up + steps[:-1] / down
     masses[-1] = steps[-1] / down
-    rounding = 1e-13 + 4 * len(deltas) * _UNIT
+    rounding = 1e-12 + 4 * len(deltas) * _UNIT
     masses = np.trim_zeros(np.maximum(masses, 0), "b")
     return Losses(width, first, masses, float(deltas[-1]), rounding)
 
@@ -106,7 +106,7 @@ def from_outcomes(losses: Floats, masses: Floats, infinite: float, width: float)
     found = np.zeros(size)
     for shift, part in ((0, masses - upper), (1, upper)):
         found += np.bincount(cells - first + shift, part, size)
-    return Losses(width, first, np.trim_zeros(found, "b"), infinite, 1e-13)
+    return Losses(width, first, np.trim_zeros(found, "b"), infinite, 1e-12)
 
 
 def gaussian(ratio: float, reach: float, width: float) -> Losses:
