@@ -21,6 +21,7 @@ Amount = int | float | str | Decimal | Fraction
 _MOST_DIGITS = 400
 _MOST_BITS = 1328  # of 400 digits
 _SHORT = Decimal("1e-6")
+_MOST_DELTA = Fraction(1, 100)
 
 
 def exact(value: Amount, name: str) -> Fraction:
@@ -83,6 +84,23 @@ def delta_of(value: Amount, *, needed: bool) -> Fraction:
             "only Laplace noise has a guarantee at delta 0, Gaussian and Skellam noise have none; "
             "give a delta well below one over the number of persons, such as 1e-6 (--delta), or "
             "take Laplace noise (--noise laplace)"
+        )
+    return delta
+
+
+def check_promised_delta(delta: Fraction) -> Fraction:
+    """Return the delta of a promise to people, of whom there may be any number.
+
+    Raises:
+        ParameterError: It is above 0.01. Whoever publishes one of n persons' data as they are,
+            drawn by lot, keeps a delta of 1/n. Well below is a hundredth of that, and at most 0.01
+            whatever n is.
+    """
+    if delta > _MOST_DELTA:
+        raise ParameterError(
+            f"delta {float(delta):g} promises nothing: publishing one of {math.floor(1 / delta)} "
+            "persons' data as they are would keep it; take a delta well below one over the number "
+            "of persons, such as 1e-6, and at most 0.01"
         )
     return delta
 
