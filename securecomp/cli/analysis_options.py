@@ -66,6 +66,10 @@ def _distinct(study: "Study", words: Words, choices: Choices) -> "Analysis":
     return study.distinct(words[0].split(","), expected=choices["expected"])
 
 
+def _covariates(text: str) -> str | list[str]:
+    return text if text.strip().startswith("~") else text.split(",")
+
+
 QUESTIONS = (
     Question(
         "median",
@@ -173,10 +177,13 @@ QUESTIONS = (
     ),
     Question(
         "cox",
-        "TIME EVENT A,B,C",
-        "Cox's regression; see --times, --strata.",
-        lambda s, w, c: s.cox(w[0], w[1], w[2].split(","), **_chosen(c, "times", "strata")),
-        uses=("times", "strata"),
+        "TIME EVENT A,B,C|~FORMULA",
+        "Cox's regression on columns, or by a formula such as '~ age + C(ward)'; see --times, "
+        "--strata, --ties.",
+        lambda s, w, c: s.cox(
+            w[0], w[1], _covariates(w[2]), **_chosen(c, "times", "strata", "ties")
+        ),
+        uses=("times", "strata", "ties"),
     ),
     Question(
         "distinct",
@@ -249,6 +256,11 @@ CHOICES = (
         help="Agreed times of survival analyses: a list, or A to B in steps.",
     ),
     click.option("--strata", metavar="COL", help="Column of strata, for analyses that have them."),
+    click.option(
+        "--ties",
+        type=click.Choice(["efron", "breslow"]),
+        help="How --cox takes events at the same time; by default efron. breslow opens less.",
+    ),
     click.option("--bins", type=int, metavar="N", help="Bins of the scores of --roc-auc."),
     click.option(
         "--expected", type=int, metavar="N", help="Largest number of patients for --distinct."

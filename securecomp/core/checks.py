@@ -4,6 +4,9 @@ A comparison with NaN is false, `True` counts as 1, and numpy's integers wrap. A
 parties agree on is therefore checked for its type first, where it is taken.
 """
 
+import math
+
+from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, brief
 
 
@@ -27,6 +30,26 @@ def integer(value: object, what: str, least: int | None = None, most: int | None
             ends = f"at most {most}"
         raise ParameterError(f"{what} must be {ends}, not {value}")
     return value
+
+
+def real(value: object, what: str, kind: str = "a finite number") -> float:
+    """Return an agreed number as a float, if it is one real and finite number.
+
+    Args:
+        value: The number, of any of Python's or numpy's types but truth values. It is public.
+        what: What to call it in an error.
+        kind: What it should be, in words.
+
+    Raises:
+        ParameterError: Another type, NaN, infinite, or beyond all floats.
+    """
+    try:
+        number = float(value) if is_number(value) else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ParameterError(f"{what} is {kind}, not {brief(repr(value))}")
+    return number
 
 
 def truth(value: object, what: str) -> bool:

@@ -35,6 +35,8 @@ def is_number(value: object) -> bool:
     """Return whether a value is one real number of Python's or numpy's, and no truth value."""
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         return False
+    if isinstance(value, Decimal) and value.is_nan():
+        return False  # it cannot even be compared
     return isinstance(value, int | float | Decimal | Fraction | np.integer | np.floating)
 
 
@@ -303,7 +305,8 @@ def _fraction(value: object, as_decimal: bool) -> Fraction | None:
 
 
 def _bound(bound: Number, as_decimal: bool) -> Fraction:
-    fraction = _fraction(bound, as_decimal)
+    truth = isinstance(bound, bool | np.bool_)
+    fraction = None if truth else _fraction(bound, as_decimal)
     if fraction is _ENDLESS:
         raise ParameterError(f"the bound {bound} {_TOO_LONG}")
     if fraction is None or fraction is _NOT_FINITE or fraction < 0:

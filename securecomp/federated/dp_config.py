@@ -19,7 +19,13 @@ from securecomp.privacy.accounting import TotalCost
 from securecomp.privacy.calibration import gaussian_error
 from securecomp.privacy.guarantee import Guarantee, check_delta
 from securecomp.privacy.policy import Budget, check_ledger
-from securecomp.privacy.privacy_amounts import Amount, PrivacyCost, delta_of, epsilon_of
+from securecomp.privacy.privacy_amounts import (
+    Amount,
+    PrivacyCost,
+    check_promised_delta,
+    delta_of,
+    epsilon_of,
+)
 from securecomp.privacy.sensitivity import Neighbours, Relation, Unit
 
 Sampling = Literal["poisson"]
@@ -143,7 +149,7 @@ def agreed(terms: DPTerms, units: int, numbers: int) -> DPSGDPlan:
             "an epsilon without a delta says nothing of Gaussian noise; give a delta well below "
             f"one over the number of units, such as {0.01 / units:.0e}"
         )
-    delta = delta_of(terms.delta, needed=True)
+    delta = check_promised_delta(delta_of(terms.delta, needed=True))
     check_delta(delta, units)
     if noise is not None:
         cost = promise.spent(noise, rate, steps, numbers, delta)

@@ -18,7 +18,7 @@ from securecomp.privacy.policy import Privacy
 from securecomp.statistics.regression import formulas
 from securecomp.statistics.regression.designs import INTERCEPT, Design
 from securecomp.statistics.regression.expressions import ExpressionRows as Read
-from securecomp.statistics.regression.families import FAMILIES
+from securecomp.statistics.regression.families import check_events
 from securecomp.statistics.regression.formulas import Category
 from securecomp.statistics.schema import Schema
 from securecomp.statistics.site_table import Level, Table
@@ -130,7 +130,9 @@ def of_study(
         else:
             given = rows.floats(design.response)
             if classify:
-                FAMILIES["logistic"].check(rows, design.response_name, given)
+                name = design.response_name
+                needs = f"a classifier reads numbers; correct it, write C({name}) for classes"
+                check_events(rows, name, given, needs)
             labels = given.astype(np.intp) if classify else np.zeros(0, np.intp)
         targets = one_hot(labels, len(classes)) if classes is not None else given[:, None]
         sites[table.site] = Site(features, targets, labels, units)

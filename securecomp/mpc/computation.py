@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from securecomp.core import field
+from securecomp.core import checks, field
 from securecomp.core.fixedpoint import FixedPoint, Number
 from securecomp.errors import ParameterError
 from securecomp.mpc.dealer_parties import Lockstep
@@ -62,6 +62,7 @@ class Computation:
         """
         if integrity not in (None, "mac"):
             raise ParameterError(f'integrity is "mac" or None, not {integrity!r}')
+        checks.truth(dealer, "dealer")
         if integrity and not dealer:
             raise ParameterError("integrity needs a dealer; leave dealer=False out")
         if integrity:

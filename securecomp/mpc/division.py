@@ -23,6 +23,7 @@ from typing import Generic
 
 import numpy as np
 
+from securecomp.core import checks
 from securecomp.errors import ParameterError, RangeError
 from securecomp.mpc import normalisation
 from securecomp.mpc.arithmetic_array import A, Operand, broadcast_shapes
@@ -82,8 +83,7 @@ def divide(x: A, y: Operand, bits: int | None = None) -> A:
     """
     divisor = x.operand(y, 1)
     if bits is not None:
-        if isinstance(bits, bool) or bits not in range(_MOST_BITS + 1):
-            raise ParameterError(f"bits are from 0 to {_MOST_BITS}, not {bits!r}")
+        checks.integer(bits, "the number of bits", 0, _MOST_BITS)
         return _quotient(x, divisor, 1 << bits)
     if isinstance(divisor, Public):
         return exact_ratio(x, divisor)

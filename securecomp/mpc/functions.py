@@ -10,7 +10,7 @@ Saxena, Financial Cryptography 2010; the first guess is the classical linear one
 import math
 from collections.abc import Sequence
 
-from securecomp.core import minimax
+from securecomp.core import checks, minimax
 from securecomp.errors import RangeError
 from securecomp.mpc import normalisation
 from securecomp.mpc.arithmetic_array import A
@@ -28,7 +28,12 @@ _MOST_BITS = 30
 
 
 def clamp(x: A, limit: int) -> A:
-    """Return x where it is from -limit to limit, and the nearer of the two elsewhere."""
+    """Return x where it is from -limit to limit, and the nearer of the two elsewhere.
+
+    Raises:
+        ParameterError: The limit is no integer of at least 0.
+    """
+    checks.integer(limit, "the limit", 0)
     if x.bound <= limit * x.scale:
         return x
     flat = x.reshape(-1)

@@ -144,10 +144,18 @@ def check_bound(bound: int, what: str) -> int:
     """
     if bound > LIMIT:
         raise RangeError(
-            f"{what} could reach {bound:.3g} units of its grid, and the field holds {LIMIT:.3g}; "
+            f"{what} could reach {_about(bound)} units of its grid, and the field holds "
+            f"{_about(LIMIT)}; "
             "truncate the operands, or share them with smaller bounds or fewer digits"
         )
     return bound
+
+
+def _about(number: int) -> str:
+    try:
+        return f"{number:.3g}"
+    except OverflowError:  # beyond all floats
+        return f"2^{number.bit_length() - 1}"
 
 
 def in_units(integers: npt.NDArray[np.int64], scale: int) -> npt.NDArray[Any]:

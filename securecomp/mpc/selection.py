@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError
 from securecomp.mpc.arithmetic_array import A, ArithmeticArray, Operand
 
@@ -114,7 +115,7 @@ def quantile(x: A, q: float) -> A:
 
     A float q stands for the decimal that it is printed as, so that 0.1 of 10 elements is 1.
     """
-    if not 0 <= q <= 1 or not x.size:
+    if not is_number(q) or not 0 <= q <= 1 or not x.size:
         raise ParameterError("a quantile is from 0 to 1, of at least one element")
     rank = max(1, math.ceil(Fraction(str(q)) * x.size))
     return sort(x.reshape(-1))[rank - 1]

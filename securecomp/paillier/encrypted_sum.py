@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy.typing as npt
 
+from securecomp.core import checks
 from securecomp.errors import KeyMismatchError, ThresholdError
 from securecomp.paillier import sum_roles, sum_session
-from securecomp.paillier.keys import PrivateKey, PublicKey
+from securecomp.paillier.keys import PrivateKey, PublicKey, check_bits
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Vector, check_apart
 from securecomp.protocol.journal import MemoryJournal
@@ -40,9 +41,13 @@ class Paillier(PlayedSum):
             key: The key holder's key; elsewhere its public key. By default a key is drawn at the
                 first sum and kept: then all parties must be here.
             insecure_for_tests: Allow short keys.
+
+        Raises:
+            ParameterError: An odd, impossible or unsafe length.
         """
+        check_bits(bits, insecure_for_tests)
         self.bits = bits
-        self.blind = blind
+        self.blind = checks.truth(blind, "blind")
         self._insecure = insecure_for_tests
         self._private = key if isinstance(key, PrivateKey) else None
         self._public = key if isinstance(key, PublicKey) else None

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 import gmpy2
 from gmpy2 import mpz
 
+from securecomp.core import checks, prg
 from securecomp.core import entropy as entropy_
-from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.secret import Secret
 from securecomp.errors import DecodeError, ParameterError
@@ -52,11 +52,12 @@ class PublicKey:
         Raises:
             ParameterError: Not the modulus of a key, too short, or h_s out of range.
         """
-        if n < 0:
+        checks.truth(insecure_for_tests, "insecure_for_tests")
+        self.n = _whole(n, "a modulus")
+        if self.n < 0:
             raise ParameterError("a modulus is positive")
-        self.n = mpz(n)
         self.n2 = self.n * self.n
-        self.h_s = None if h_s is None else mpz(h_s)
+        self.h_s = None if h_s is None else _whole(h_s, "h_s")
         self._check(insecure_for_tests)
 
     def _check(self, insecure_for_tests: bool) -> None:
@@ -192,7 +193,8 @@ class PrivateKey(Secret):
         Raises:
             ParameterError: Not two distinct primes of equal length that make a safe modulus.
         """
-        p, q = mpz(min(p, q)), mpz(max(p, q))
+        checks.truth(insecure_for_tests, "insecure_for_tests")
+        p, q = sorted(_whole(factor, "a factor of the private key") for factor in (p, q))
         if p < 3 or not (gmpy2.is_prime(p, _PRIME_ROUNDS) and gmpy2.is_prime(q, _PRIME_ROUNDS)):
             raise ParameterError("a factor of the private key is not an odd prime")
         if p == q or p.bit_length() != q.bit_length():
@@ -312,12 +314,21 @@ class PrivateKey(Secret):
 
 def check_bits(bits: int, insecure_for_tests: bool) -> None:
     """Refuse a key length that is odd, impossible, or unsafe."""
+    checks.integer(bits, "a key's length")
+    checks.truth(insecure_for_tests, "insecure_for_tests")
     if bits % 2 or not 64 <= bits <= MOST_BITS:
         raise ParameterError(f"a key has an even number of bits up to {MOST_BITS}, not {bits}")
     if bits < LEAST_BITS and not insecure_for_tests:
         raise ParameterError(
             f"a key of {bits} bits is not safe; use at least {LEAST_BITS}, better {DEFAULT_BITS}"
         )
+
+
+def _whole(value: Any, what: str) -> Any:
+    """Return an integer of Python's or gmpy2's; it may be secret, and no error shows it."""
+    if type(value) not in (int, type(mpz())):
+        raise ParameterError(f"{what} is an integer, not a {type(value).__name__}")
+    return mpz(value)
 
 
 def random_prime(bits: int, entropy: Entropy) -> Any:

@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.core import checks
 from securecomp.errors import (
     DecodeError,
     KeyMismatchError,
@@ -43,7 +44,10 @@ def terms(
     Raises:
         ParameterError: A minimum below 2, above the contributors, or below them for a blind sum.
     """
-    least = contributors if minimum is None else minimum
+    checks.integer(contributors, "the number of contributors")
+    checks.integer(threshold, "the threshold", 1)
+    checks.truth(blind, "blind")
+    least = contributors if minimum is None else checks.integer(minimum, "the minimum")
     if not 2 <= least <= contributors:
         raise ParameterError(f"the minimum must be from 2 to {contributors}, not {least}")
     if blind and least < contributors:

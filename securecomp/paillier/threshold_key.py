@@ -23,8 +23,8 @@ from typing import Any
 import gmpy2
 from gmpy2 import invert, mpz, powmod, powmod_sec
 
+from securecomp.core import checks, prg
 from securecomp.core import entropy as entropy_
-from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.secret import Secret
 from securecomp.errors import DecodeError, ParameterError
@@ -161,6 +161,8 @@ def deal(
     Raises:
         ParameterError: Impossible numbers.
     """
+    checks.integer(holders, "the number of holders")
+    checks.integer(threshold, "the threshold")
     if not 2 <= threshold <= holders <= MOST_HOLDERS:
         raise ParameterError(
             f"the threshold must be from 2 to the number of holders (at most {MOST_HOLDERS}), not "

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from gmpy2 import invert, mpz, powmod
 
+from securecomp.core import checks, field
 from securecomp.core import entropy as entropy_
-from securecomp.core import field
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import as_array
 from securecomp.errors import (
@@ -235,6 +235,7 @@ def encrypt(
         RangeError: A value is beyond the bound.
         LocalProtocolError: A worker died; there is no partial result.
     """
+    checks.integer(memory, "memory")
     integers = check_integers(values)
     packing = Packing.plan(key, bound, additions)
     plaintexts = packing.pack(integers)

@@ -1,10 +1,10 @@
 """Total privacy cost of several noised answers.
 
 Three accountants: `plain` adds epsilons up; `RDP` adds Renyi divergences (Mironov 2017), which
-works for vectors of discrete Gaussians and is quick; `PLD` convolves privacy loss distributions
-(Koskela, Jälkö, Honkela 2020), which is the tightest where it can be computed. The last two are the
-library dp-accounting's, with its pessimistic estimates (`pip install 'securecomp[privacy]'`). All
-are upper bounds, so the smallest is used, and named.
+works for vectors of discrete Gaussians and is quick, by the library dp-accounting (`pip install
+'securecomp[privacy]'`); `PLD` convolves privacy loss distributions (Koskela, Jälkö, Honkela 2020),
+which is the tightest where it can be computed, by `loss_distributions`. All are upper bounds, of
+their rounding too, so the smallest is used, and named.
 """
 
 import importlib
@@ -15,17 +15,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from securecomp.core import checks
 from securecomp.errors import BackendUnavailableError, ParameterError
+from securecomp.privacy import loss_distributions
 from securecomp.privacy.calibration import gaussian_epsilon, positive
+from securecomp.privacy.loss_distributions import Losses
 from securecomp.privacy.privacy_amounts import Amount, delta_of
 from securecomp.privacy.sensitivity import Relation
 
 Accountant = Literal["plain", "RDP", "PLD"]
 
-_FINEST, _CELLS = 1e-4, 1e5
+_FINEST, _CELLS = 1e-4, 1e6
 """A privacy loss distribution's grid, and about how many cells of it the loss may span."""
-_LEAST_DELTA = 1e-12
-"""Below, the rounding of floating-point convolutions could matter."""
+_MOST_TIMES = 10**15
+_LEAST_DELTA = 1e-100
+"""Below, rounding was not looked at."""
+_MOST_LOSS, _WIDEST = 1e9, 1e5
+_BEYOND = 25.0
+"""Of one answer's losses, those that are left out have exp(-25) of all answers' delta."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +164,9 @@ def renyi(steps: Steps, orders: Sequence[float], relation: Relation = "add/remov
         BackendUnavailableError: dp-accounting is not installed.
     """
     _check(steps)
+    for order in orders:
+        if checks.real(order, "an order of Renyi divergence") <= 1:
+            raise ParameterError(f"orders of Renyi divergence are above 1, not {order}")
     try:
         return _renyi(steps, orders, relation)
     except _RefusedError as error:
@@ -204,21 +214,17 @@ def _check(steps: Steps) -> None:
     if not steps:
         raise ParameterError("nothing was answered, so there is nothing to account for")
     for mechanism, times in steps:
-        if isinstance(times, bool) or not isinstance(times, int) or times < 1:
-            raise ParameterError(f"{mechanism} answered a whole number of times, not {times!r}")
+        checks.integer(times, "how often a mechanism answered", 1, _MOST_TIMES)
         match mechanism:
             case LaplaceNoise(ratio) | GaussianNoise(ratio):
                 positive(ratio, "ratio of noise")
             case DiscreteGaussian(sigma, squared):
                 positive(sigma, "sigma of noise")
-                if isinstance(squared, bool) or not isinstance(squared, int) or squared < 1:
-                    raise ParameterError(
-                        f"discrete noise needs a squared sensitivity that is an integer of at "
-                        f"least 1, not {squared!r}"
-                    )
+                checks.integer(squared, "the squared sensitivity", 1)
+                checks.real(squared, "the squared sensitivity")
             case Sampled(rate, ratio):
                 positive(ratio, "ratio of noise")
-                if not 0 < rate <= 1:
+                if not 0 < checks.real(rate, "a sampling rate") <= 1:
                     raise ParameterError(f"a sampling rate is above 0 and at most 1, not {rate}")
             case Promised(epsilon, delta):
                 positive(epsilon, "promised epsilon")
@@ -304,45 +310,45 @@ def _quietly() -> Iterator[None]:
 def _pld(steps: Steps, delta: float, relation: Relation) -> float:
     if delta < _LEAST_DELTA:
         raise _RefusedError(f"is not exact below delta {_LEAST_DELTA}; use plain or RDP")
-    losses = _library("pld.privacy_loss_distribution")
-    width = max(_FINEST, _extent(steps, delta) / _CELLS)
-    whole = losses.identity(value_discretization_interval=width)
-    for mechanism, times in steps:
-        one = _distribution(losses, mechanism, relation, width)
-        whole = whole.compose(one if times == 1 else one.self_compose(times))
-    epsilon = float(whole.get_epsilon_for_delta(delta))
+    extent = _extent(steps, delta)
+    if not extent < _MOST_LOSS:
+        raise _RefusedError("so little noise promises nothing; use plain")
+    # Doubled, so that all points of a wider grid are points of a finer one: then a smaller delta,
+    # which may need a wider grid, never gets a smaller epsilon by it.
+    width = _FINEST * 2 ** max(0, math.ceil(math.log2(max(extent, 1.0) / (_FINEST * _CELLS))))
+    count = sum(times for _, times in steps)
+    reach = math.sqrt(2 * (math.log(count) - math.log(delta) + _BEYOND))
+    each = [(_losses(m, relation, reach, width), times) for m, times in steps]
+    # A unit that comes, and one that goes; for most noise that is the same.
+    both = {tuple((ways[side], times) for ways, times in each) for side in (0, -1)}
+    epsilon = max(loss_distributions.epsilon_of(answers, delta) for answers in both)
     if not math.isfinite(epsilon):
         raise _RefusedError("the given delta is less than what the answers need")
     return epsilon
 
 
-def _distribution(losses: Any, mechanism: Mechanism, relation: Relation, width: float) -> Any:
-    grid = {"value_discretization_interval": width}
+def _losses(
+    mechanism: Mechanism, relation: Relation, reach: float, width: float
+) -> tuple[Losses, ...]:
+    """Return a mechanism's losses on a grid; two if it matters whether a unit comes or goes."""
     match mechanism:
         case LaplaceNoise(ratio):
-            return losses.from_laplace_mechanism(ratio, **grid)
-        case GaussianNoise(ratio):
-            return losses.from_gaussian_mechanism(ratio, **grid)
+            return (loss_distributions.laplace(ratio, width),)
+        case Sampled(rate, ratio) if relation == "replace-one":
+            return (loss_distributions.exchanged(rate, ratio, reach, width),)
+        case Sampled(rate, ratio) if rate < 1:
+            return loss_distributions.sampled(rate, ratio, reach, width)
+        case GaussianNoise(ratio) | Sampled(_, ratio):
+            return (loss_distributions.gaussian(ratio, reach, width),)
         case DiscreteGaussian(sigma, squared, vector):
             step = math.isqrt(squared)
             if vector or step**2 != squared:
                 raise _RefusedError("discrete Gaussian noise on vectors is not known; use RDP")
-            if sigma > _CELLS:
+            if max(sigma, step) > _WIDEST:
                 raise _RefusedError("discrete Gaussian noise this wide takes too long; use RDP")
-            return losses.from_discrete_gaussian_mechanism(sigma, step, **grid)
-        case Sampled(rate, ratio):
-            relations = _library("privacy_accountant").NeighboringRelation
-            known = {
-                "add/remove": relations.ADD_OR_REMOVE_ONE,
-                "replace-one": relations.REPLACE_ONE,
-            }
-            return losses.from_gaussian_mechanism(
-                ratio, sampling_prob=rate, neighboring_relation=known[relation], **grid
-            )
+            return (loss_distributions.discrete_gaussian(sigma, step, reach, width),)
         case Promised(epsilon, delta):
-            common = _library("pld.common")
-            promise = common.DifferentialPrivacyParameters(epsilon, delta)
-            return losses.from_privacy_parameters(promise, **grid)
+            return (loss_distributions.promised(epsilon, delta, width),)
 
 
 def _extent(steps: Steps, delta: float) -> float:

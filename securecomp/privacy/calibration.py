@@ -15,6 +15,7 @@ from fractions import Fraction
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtri
 
+from securecomp.core import checks
 from securecomp.errors import ParameterError
 from securecomp.privacy.privacy_amounts import Amount, above, delta_of, epsilon_of
 from securecomp.privacy.sensitivity import Sensitivity
@@ -161,13 +162,13 @@ def positive(value: float, name: str) -> float:
     Raises:
         ParameterError: It is not a number that can be used.
     """
-    number = float(value)
-    if not 0 < number < math.inf:
+    number = checks.real(value, f"the {name}", "a finite number above 0")
+    if number <= 0:
         raise ParameterError(f"the {name} is a finite number above 0, not {value}")
     return number
 
 
 def _confidence(value: float) -> float:
-    if not 0 < value < 1:
+    if not 0 < checks.real(value, "the confidence", "between 0 and 1") < 1:
         raise ParameterError(f"the confidence is between 0 and 1, not {value}")
     return value

@@ -22,17 +22,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from securecomp.core import checks
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.privacy import noise_distributions, samplers
 from securecomp.privacy.noise_distributions import UnitChange
 from securecomp.privacy.policy import KINDS, Kind
+from securecomp.privacy.privacy_amounts import check_promised_delta
 
 _NORMAL, _LAPLACE = 1.96, 2.12  # standard deviations that hold 95 %: of one Laplace number 2.118
 _LAPLACE_REACH = 100  # scales; passed with probability exp(-100)
 _GRID = 1 << 20
+_MOST_PARTIES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,15 @@ class NoisePlan:
         if self.kind == "laplace":
             return "pure"
         total = math.sqrt(self.honest * self.parts[0])
-        one = len(self.changes) == 1 and noise_distributions.is_exact(self.changes[0], total)
-        return "exact" if one else "RDP"
+        if len(self.changes) == 1 and noise_distributions.is_exact(self.changes[0], total):
+            return "exact"
+        noised = [(c, float(part)) for c, part in zip(self.changes, self.parts, strict=True)]
+        if self.kind == "skellam":
+            noised = [(change, part * self.honest) for change, part in noised]
+            bounds = noise_distributions.skellam_bounds(noised, self.epsilon)
+        else:
+            bounds = noise_distributions.gaussian_bounds(noised, self.honest, self.epsilon)
+        return min(bounds, key=bounds.__getitem__)
 
     def check(self, contributors: int) -> None:
         """Refuse a sum of too few, which would have too little noise.
@@ -162,9 +171,9 @@ def plan(
     changes = tuple(changes)
     if not changes:
         raise ParameterError("noise is planned for at least one block of integers")
-    for name, value in (("colluding", colluding), ("dropouts", dropouts)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ParameterError(f"{name} is a number of parties from 0 on, not {value!r}")
+    numbers = {"parties": parties, "colluding": colluding, "dropouts": dropouts}
+    for name, value in numbers.items():
+        checks.integer(value, name, 0, _MOST_PARTIES)
     honest = parties - colluding - dropouts
     if honest < 1:
         raise ThresholdError(
@@ -195,10 +204,11 @@ def check_promise(kind: Kind, epsilon: float, delta: float) -> None:
     Raises:
         ParameterError: It says which.
     """
-    if not is_number(epsilon) or not 0 < epsilon < math.inf:
+    if checks.real(epsilon, "epsilon", "a positive finite number") <= 0:
         raise ParameterError(f"epsilon is a positive finite number, not {epsilon!r}")
-    if not is_number(delta) or not 0 <= delta < 1:
+    if not 0 <= checks.real(delta, "delta", "from 0 to below 1") < 1:
         raise ParameterError(f"delta is from 0 to below 1, not {delta!r}")
+    check_promised_delta(Fraction(delta))
     if delta == 0 and kind != "laplace":
         raise ParameterError(
             f'{kind} noise cannot keep delta 0; give a delta, say 1e-6, or choose noise="laplace"'

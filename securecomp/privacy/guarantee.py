@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+from securecomp.core import checks
+from securecomp.errors import ParameterError
 from securecomp.privacy.privacy_amounts import Amount, PrivacyCost, delta_of, epsilon_of, written
 from securecomp.privacy.sensitivity import Neighbours
 
@@ -91,6 +93,8 @@ def best_detection(epsilon: Amount, delta: Amount = 0, false_alarms: float = FAL
 
     It is the smaller of e^epsilon alpha + delta and 1 - e^-epsilon (1 - delta - alpha).
     """
+    if not 0 <= checks.real(false_alarms, "the rate of false alarms") <= 1:
+        raise ParameterError(f"a rate of false alarms is from 0 to 1, not {false_alarms}")
     number, beyond = _known(epsilon), float(delta_of(delta, needed=False))
     first = math.exp(min(number, 700.0)) * false_alarms + beyond
     second = 1 - math.exp(-number) * (1 - beyond - false_alarms)
@@ -140,6 +144,7 @@ def check_delta(delta: Amount, persons: int) -> None:
         persons: How many units there are, a public number.
     """
     beyond = delta_of(delta, needed=False)
+    checks.integer(persons, "the number of persons", 0, 10**15)
     if persons > 0 and beyond * persons >= 1:
         warnings.warn(
             f"delta {float(beyond):g} is not below 1/{persons}: publishing one of {persons} "

@@ -21,7 +21,13 @@ from securecomp.errors import (
     ParameterError,
 )
 from securecomp.privacy.ledger_history import Kind, LedgerBalance, check_head, opening, replay
-from securecomp.privacy.privacy_amounts import NOTHING, Amount, PrivacyCost, written
+from securecomp.privacy.privacy_amounts import (
+    NOTHING,
+    Amount,
+    PrivacyCost,
+    check_promised_delta,
+    written,
+)
 from securecomp.privacy.sensitivity import Neighbours
 from securecomp.protocol.storage import create_private
 
@@ -101,6 +107,7 @@ class Ledger:
             LocalProtocolError: It cannot be written.
         """
         budget = PrivacyCost.of(epsilon, delta)
+        check_promised_delta(budget.delta)
         if budget.epsilon == 0:
             raise ParameterError("a budget of epsilon 0 answers nothing; give one above 0")
         if not dataset.strip():

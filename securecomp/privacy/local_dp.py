@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from securecomp.core import checks
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
-from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, RangeError
 from securecomp.privacy import samplers
 
@@ -63,7 +63,7 @@ class Frequencies:
     answers: int
 
     def __post_init__(self) -> None:
-        if not is_number(self.epsilon) or not 0 < self.epsilon < math.inf:
+        if checks.real(self.epsilon, "epsilon", "a positive finite number") <= 0:
             raise ParameterError(f"epsilon is a positive finite number, not {self.epsilon!r}")
         if isinstance(self.answers, bool) or not isinstance(self.answers, int) or self.answers < 2:
             raise ParameterError(f"there are at least two answers, not {self.answers!r}")

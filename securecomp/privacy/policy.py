@@ -6,9 +6,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, Protocol
 
+from securecomp.core import checks
 from securecomp.core.fixedpoint import Number
 from securecomp.errors import ParameterError
-from securecomp.privacy.privacy_amounts import Amount, PrivacyCost, delta_of, epsilon_of
+from securecomp.privacy.privacy_amounts import (
+    Amount,
+    PrivacyCost,
+    check_promised_delta,
+    delta_of,
+    epsilon_of,
+)
 from securecomp.privacy.sensitivity import Bounds, Neighbours, Relation, Unit
 
 Kind = Literal["skellam", "discrete-gaussian", "laplace"]
@@ -41,7 +48,8 @@ class Privacy:
 
     Attributes:
         epsilon: Of all questions of one run together.
-        delta: Of all questions of one run together; 0 only for Laplace noise.
+        delta: Of all questions of one run together; 0 only for Laplace noise. Well below one over
+            the number of persons; above 0.01 it is refused.
         unit: What is protected: a "record", a "patient" with all records, or in training a "site".
         identifier: For patients: the column that says whose record it is. Every site keeps the
             first `records` rows of each, and leaves out the rest.
@@ -84,9 +92,12 @@ class Privacy:
         check_ledger(self.ledger)
         if self.noise not in KINDS:
             raise ParameterError(f"noise is one of {', '.join(KINDS)}, not {self.noise!r}")
-        delta_of(self.delta, needed=self.noise != "laplace")
-        if isinstance(self.sites, bool) or not isinstance(self.sites, int) or self.sites < 1:
-            raise ParameterError(f"a patient has records at one site at least, not {self.sites!r}")
+        check_promised_delta(delta_of(self.delta, needed=self.noise != "laplace"))
+        checks.integer(self.sites, "sites of a patient", 1)
+        checks.integer(self.records, "records of a patient", 1)
+        checks.integer(self.colluding, "colluding", 0)
+        checks.integer(self.dropouts, "dropouts", 0)
+        checks.truth(self.clamp, "clamp")
         if (self.unit == "patient") != (self.identifier is not None):
             raise ParameterError(
                 'with unit="patient" name the column that says whose record it is, as identifier '

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+import numpy as np
+
 from securecomp.errors import ParameterError
 
 Amount = int | float | str | Decimal | Fraction
@@ -19,6 +21,7 @@ Amount = int | float | str | Decimal | Fraction
 _MOST_DIGITS = 400
 _MOST_BITS = 1328  # of 400 digits
 _SHORT = Decimal("1e-6")
+_MOST_DELTA = Fraction(1, 100)
 
 
 def exact(value: Amount, name: str) -> Fraction:
@@ -31,7 +34,7 @@ def exact(value: Amount, name: str) -> Fraction:
     Raises:
         ParameterError: It is not a finite number.
     """
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool_):
         raise ParameterError(f"{name} is a number, not {value}")
     try:
         if isinstance(value, int | Fraction) or (isinstance(value, str) and "/" in value):
@@ -85,6 +88,23 @@ def delta_of(value: Amount, *, needed: bool) -> Fraction:
     return delta
 
 
+def check_promised_delta(delta: Fraction) -> Fraction:
+    """Return the delta of a promise to people, of whom there may be any number.
+
+    Raises:
+        ParameterError: It is above 0.01. Whoever publishes one of n persons' data as they are,
+            drawn by lot, keeps a delta of 1/n. Well below is a hundredth of that, and at most 0.01
+            whatever n is.
+    """
+    if delta > _MOST_DELTA:
+        raise ParameterError(
+            f"delta {float(delta):g} promises nothing: publishing one of {math.floor(1 / delta)} "
+            "persons' data as they are would keep it; take a delta well below one over the number "
+            "of persons, such as 1e-6, and at most 0.01"
+        )
+    return delta
+
+
 def above(value: Fraction) -> float:
     """Return the smallest float that is not below a number: rounding never takes noise away.
 
@@ -130,6 +150,10 @@ class PrivacyCost:
 
     epsilon: Fraction
     delta: Fraction
+
+    def __post_init__(self) -> None:
+        if not type(self.epsilon) is type(self.delta) is Fraction:
+            raise ParameterError("a cost is of fractions; PrivacyCost.of takes other numbers")
 
     @classmethod
     def of(cls, epsilon: Amount, delta: Amount = 0) -> "PrivacyCost":

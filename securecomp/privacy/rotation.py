@@ -20,10 +20,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.core import checks, prg
 from securecomp.core import entropy as entropy_
-from securecomp.core import prg
 from securecomp.core.entropy import Entropy
-from securecomp.core.fixedpoint import is_number
 from securecomp.errors import ParameterError, RangeError
 from securecomp.privacy.noise_distributions import UnitChange
 
@@ -36,6 +35,7 @@ _DIGITS = 2.0**-53
 _MOST_SCALED = 1 << 52  # beyond, a double has no digits left to round
 _CHUNK = 1 << 16  # numbers that are worked on together
 _SAFE_SQUARES = 1 << 62
+_MOST_ELEMENTS = 1 << 27  # of a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,11 @@ class Encoding:
     seed: bytes
 
     def __post_init__(self) -> None:
+        checks.integer(self.length, "the length of a vector", most=_MOST_ELEMENTS)
         if self.length < 1:
             raise ParameterError(f"a vector has at least one element, not {self.length}")
         for name, value in (("clip", self.clip), ("scale", self.scale)):
-            if not is_number(value) or not 0 < value < math.inf:
+            if checks.real(value, name, "a positive finite number") <= 0:
                 raise ParameterError(f"{name} is a positive finite number, not {value!r}")
         if self.clip * self.scale > _MOST_SCALED:
             raise ParameterError("clip times scale is beyond 2^52; choose a coarser scale")

@@ -23,6 +23,7 @@ import gmpy2
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.core import checks
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.fixedpoint import is_number
@@ -111,6 +112,7 @@ def poisson(mean: Real, size: int, entropy: Entropy = entropy_.system) -> Intege
 
 def uniform(bound: int, size: int, entropy: Entropy = entropy_.system) -> Integers:
     """Draw integers from 0 to bound - 1, each as likely, shape (size,)."""
+    checks.integer(bound, "the number of integers", 1)
     return Uniforms(entropy).integers(bound, _count(size))
 
 
@@ -122,7 +124,7 @@ def bernoulli(p: Real, size: int, entropy: Entropy = entropy_.system) -> npt.NDA
     """
     if not is_number(p) or not 0 <= p <= 1:
         raise ParameterError(f"a probability is from 0 to 1, not {p!r}")
-    exact = Fraction(p)
+    exact = _exact(p)
     drawn = Uniforms(entropy).integers(exact.denominator, _count(size))
     return np.asarray(drawn < exact.numerator, np.bool_)
 
@@ -262,10 +264,18 @@ def _log_poisson(k: Floats, off: Floats, mu: float) -> Floats:
 def _positive(what: str, value: Real) -> Fraction:
     if not is_number(value) or not 0 < value < math.inf:
         raise ParameterError(f"{what} of noise is a positive finite number, not {value!r}")
-    exact = Fraction(value)
+    exact = _exact(value)
     if not _SMALLEST <= exact <= _LARGEST:
         raise ParameterError(f"{what} of noise is from 2^-400 to 2^1000; choose another unit")
     return exact
+
+
+def _exact(value: Real) -> Fraction:
+    """Return a number as a fraction of Python's integers; numpy's would wrap."""
+    if isinstance(value, np.integer):
+        return Fraction(int(value))
+    numerator, denominator = value.as_integer_ratio()
+    return Fraction(int(numerator), int(denominator))
 
 
 def _count(size: int) -> int:

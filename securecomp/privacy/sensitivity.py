@@ -19,7 +19,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.core.fixedpoint import Number, shown
+from securecomp.core import checks
+from securecomp.core.fixedpoint import Number, is_number, shown
 from securecomp.errors import ParameterError, RangeError
 from securecomp.privacy.privacy_amounts import above
 
@@ -133,6 +134,8 @@ def _inside(bound: Number, *, up: bool) -> float:
 def _rational(value: Number, name: str) -> Fraction:
     """Return a bound exactly, of whatever width it is stored in."""
     try:
+        if not is_number(value):
+            raise ValueError
         if isinstance(value, Integral):  # also numpy's, which would overflow in fractions
             return Fraction(int(value))
         numerator, denominator = value.as_integer_ratio()
@@ -154,6 +157,9 @@ class Sensitivity:
     squared: Fraction
 
     def __post_init__(self) -> None:
+        for name in ("l1", "squared"):
+            exact = _rational(getattr(self, name), f"sensitivity's {name}")
+            object.__setattr__(self, name, exact)
         if self.l1 <= 0 or self.squared <= 0:
             raise ParameterError(
                 "the sensitivity is 0: nobody can change this result, so noise would protect "
@@ -217,9 +223,8 @@ def mean(bounds: Bounds, records: int, neighbours: Neighbours) -> Sensitivity:
             f"under {neighbours} the number of records is private, and a mean's denominator would "
             "reveal it; divide a noised sum by a noised count (`mean_parts`)"
         )
-    if isinstance(records, bool) or records < 1:
-        raise ParameterError(f"a mean is over at least one record, not {records}")
-    return _one(bounds.width / int(records))
+    checks.integer(records, "the number of records of a mean", 1)
+    return _one(bounds.width / records)
 
 
 def mean_parts(bounds: Bounds, neighbours: Neighbours) -> tuple[Sensitivity, Sensitivity]:

@@ -188,6 +188,7 @@ class Session(Conversation, msgspec.Struct, frozen=True, weakref=True):
             ThresholdError: Fewer than two contributors, or too few servers.
             RangeError: The sum could pass `limit`.
         """
+        checks.integer(minimum_servers, "minimum_servers", 1)
         if len(servers) < minimum_servers:
             raise ThresholdError(
                 minimum_servers, len(servers), "one server alone would see every value"

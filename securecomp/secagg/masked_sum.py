@@ -45,7 +45,7 @@ class Masking(PlayedSum):
         if security not in ("semi-honest", "active"):
             raise ParameterError(f'security is "semi-honest" or "active", not {security!r}')
         self.security: Security = security
-        self.minimum = None if minimum is None else checks.integer(minimum, "minimum")
+        self.minimum = None if minimum is None else checks.integer(minimum, "minimum", 0)
 
     def requiring(self, minimum: int, contributors: int, colluding: int = 0) -> "Masking":
         """Return the same protocol, whose sums of fewer survivors no client helps to reveal.
@@ -59,7 +59,7 @@ class Masking(PlayedSum):
             ThresholdError: There are not so many clients.
             ParameterError: So many colluding clients have the others' secrets.
         """
-        checks.integer(minimum, "minimum")
+        checks.integer(minimum, "minimum", 0)
         clients = checks.integer(contributors, "contributors")
         checks.integer(colluding, "colluding", 0)
         if minimum > clients or clients < SMALLEST_COHORT:

@@ -14,6 +14,7 @@ Security = Literal["semi-honest", "active"]
 PROTOCOL = "masking/sum/1"
 LEAST_CORRUPT = 50
 """Thousandths of corrupt clients that a sparse graph must stand at least."""
+_MOST_CLIENTS = 1 << 20
 SMALLEST_COHORT = 3
 """With two survivors, each would read the other's vector off the sum."""
 
@@ -85,8 +86,9 @@ class Parameters:
             RangeError: The sum does not fit 63 bits.
             ParameterError: Impossible rates or choices.
         """
-        for what, number in (("clients", clients), ("bound", bound), ("max_weight", max_weight)):
+        for what, number in (("bound", bound), ("max_weight", max_weight)):
             checks.integer(number, what)
+        checks.integer(clients, "clients", most=_MOST_CLIENTS)
         if minimum is not None:
             checks.integer(minimum, "minimum")
         if complete is not None:
@@ -249,8 +251,12 @@ def modulus_bits(clients: int, bound: int, max_weight: int) -> int:
     """Return the bits of the smallest 2^b that no sum can wrap.
 
     Raises:
+        ParameterError: Something else than integers.
         RangeError: More than 63 bits.
     """
+    checks.integer(clients, "clients", 0)
+    checks.integer(bound, "bound", 0)
+    checks.integer(max_weight, "max_weight")  # `check` says what a negative one would do
     largest = clients * max(bound * max(1, max_weight), max_weight)
     bits = max(1, (2 * largest).bit_length())  # 2^bits > 2 largest: both signs have room
     if bits > 63:

@@ -111,10 +111,10 @@ def cell_names(schema: Schema, columns: tuple[str, ...]) -> list[str]:
     return [" ".join(cell) for cell in product(*levels)]
 
 
-def bin_names(edges: Sequence[float]) -> list[str]:
-    """Name the bins between edges."""
+def bin_names(edges: Sequence[float], closed: bool = True) -> list[str]:
+    """Name the bins between edges, [a, b), the last one closed or not."""
     names = [f"[{shown(a)}, {shown(b)})" for a, b in pairwise(edges)]
-    return [*names[:-1], names[-1][:-1] + "]"]
+    return [*names[:-1], names[-1][:-1] + "]"] if closed else names
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,10 @@ class Column:
     def __post_init__(self) -> None:
         if self.decimals is not None and self.bits is not None:
             raise ParameterError("declare decimals or bits, not both")
+        # Building a grid of them checks each for what it is.
+        bound = 0 if self.bound is None else self.bound
+        FixedPoint.decimal(bound, 0 if self.decimals is None else self.decimals)
+        FixedPoint.binary(bound, 0 if self.bits is None else self.bits)
         if self.levels is not None:
             if isinstance(self.levels, str):
                 raise ParameterError(f"levels are a list, not one text: {self.levels!r}")
@@ -232,13 +236,11 @@ class Schema:
     def _levels_of_data(self, column: str) -> tuple[Level, ...]:
         found: set[Level] = set()
         kinds: dict[type, str] = {}  # True and 1 are one element of a set
-        ordered: tuple[Level, ...] | None = None
         for table in self.tables:
             categories = table.categories(column)
             found.update(categories.present)
             for level in categories.present:
                 kinds.setdefault(type(level), table.source)
-            ordered = ordered or categories.declared
         if len(kinds) > 1:
             coded = sorted((kind.__name__, source) for kind, source in kinds.items())
             names = " and ".join(kind for kind, _ in coded)
@@ -252,6 +254,7 @@ class Schema:
                 f"column {column!r} has {len(found)} different values, which is no grouping; use "
                 "a histogram, or declare its levels"
             )
+        ordered = self._levels_of_types(column)
         if ordered is not None and found <= set(ordered):
             return ordered  # the data frame's own declaration, say an Enum's
         if not found:
@@ -259,6 +262,28 @@ class Schema:
         levels = tuple(sorted(found))
         self.from_data[f"levels of {column}"] = ", ".join(map(str, levels))
         return levels
+
+    def _levels_of_types(self, column: str) -> tuple[Level, ...] | None:
+        """Return the levels that data frames' own types declare, ordered; None if none does.
+
+        Raises:
+            ParameterError: Two sites' types declare others, or another order: which level is the
+                first, with which others are compared, must not depend on who is asked first.
+        """
+        found: dict[tuple[Level, ...], list[str]] = {}
+        for table in self.tables:
+            declared = table.categories(column).declared
+            if declared:
+                found.setdefault(declared, []).append(table.source)
+        if len(found) > 1:
+            sides = " and ".join(", ".join(sources) for sources in found.values())
+            order = len({frozenset(levels) for levels in found}) == 1
+            raise ParameterError(
+                f"column {column!r}: the ordered categories of {sides} differ"
+                f"{' in their order' if order else ''}; give all sites the same in the same order, "
+                "or declare the column's levels (--levels)"
+            )
+        return next(iter(found), None)
 
 
 def _largest(values: Any) -> Number:

@@ -169,7 +169,9 @@ def test_every_analysis(run, stats, write, folder):
         (["--kaplan-meier", "los", "died", "--by", "drug", "--times", "0:35:5"], "survival"),
         (["--logrank", "los", "died", "drug"], "chi"),
         (["--logrank", "los", "died", "drug", "--times", "5,10,31", "--strata", "ward"], "chi"),
-        (["--cox", "los", "died", "age"], "hazard"),
+        (["--cox", "los", "died", "age"], "Ties by Efron"),
+        (["--cox", "los", "died", "age", "--ties", "breslow"], "Ties by Breslow"),
+        (["--cox", "los", "died", "~ I(age - 60) + drug"], "I(age - 60)"),
     ]:
         with named(arguments, words):
             files = [write("north.csv", WIDE), write("south.csv", WIDER)]
@@ -197,6 +199,10 @@ def test_bad_questions(run, files, made):
         (["--median", "age"], "there is no column 'age'"),
         (["--median", "ward"], "column 'ward'"),
         (["--median", "los", "--engine", "slow"], "'slow' is not one of"),
+        (["--median", "los", "--ties", "efron"], "--ties is for --cox"),
+        (["--cox", "los", "died", "ward", "--ties", "exact"], "'exact' is not one of"),
+        (["--cox", "los", "died", "~ scale(los)"], "scale() depends on all rows"),
+        (["--cox", "los", "died", "~ died + ward"], "'died' is both event and covariate"),
     ]:
         with named(arguments, words):
             result = run("stats", *files, *arguments)

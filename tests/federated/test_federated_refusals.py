@@ -79,6 +79,16 @@ def test_a_class_that_was_not_declared():
     refused(changed("north", 4, "ill", 1), ParameterError, "labels are all text or all numbers")
 
 
+def test_classes_that_are_numbers():
+    rows = pd.DataFrame({"x": [0.5, 1, 2] * 10, "n": [0, 3, 1] * 10})
+    asked, fit = Study({"north": rows, "south": rows}), FederatedLogisticRegression(rounds=1)
+    text = r"row 2 \(and 9 more\) is not 0 or 1, as a classifier reads numbers; .* write C\(n\) for"
+    with pytest.raises(RangeError, match=f"north: response n: {text}"):
+        fit.fit(asked, "n ~ x")
+    assert fit.fit(asked, "C(n) ~ x").classes_.tolist() == [0, 1, 3]
+    assert fit.fit(asked, "I(n == 3) ~ x").classes_.tolist() == [0, 1]
+
+
 def test_columns_that_differ():
     data = sites()
     data["east"] = (data["east"][0][:, :2], data["east"][1])

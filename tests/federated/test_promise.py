@@ -103,10 +103,12 @@ def test_the_least_noise_that_keeps_a_promise(epsilon, rate, steps):
     assert promise.least_noise.cache_info().hits == hits + 1
 
 
-def test_a_tiny_delta_is_for_renyi_divergences():
+def test_a_tiny_delta_is_accounted_as_tightly_as_any():
     noise, cost = promise.least_noise(0.5, 10, 3, 1, Fraction(1, 10**15))
-    assert cost.accountant == "RDP"
+    assert cost.accountant == "PLD"
     assert noise > 1
+    assert cost.bounds["RDP"] > cost.epsilon
+    assert promise.spent(noise * 0.997, 0.5, 10, 3, Fraction(1, 10**15)).epsilon > 1
 
 
 def test_what_rounding_costs_is_in_epsilon_and_delta(monkeypatch):

@@ -94,7 +94,10 @@ def analyses(study: Study) -> dict[str, Any]:
         "glm, poisson": study.glm("los ~ age + sex", "poisson"),
         "kaplan_meier": study.kaplan_meier("days", "died", by="sex", times=range(0, 400, 40)),
         "logrank": study.logrank("days", "died", "sex", times=range(0, 400, 20)),
-        "cox": study.cox("days", "died", ["los", "drug"], times=range(0, 400, 20)),
+        "cox": study.cox("days", "died", ["los", "drug"], times=range(0, 400, 20), ties="breslow"),
+        "cox, by formula": study.cox(
+            "days", "died", "~ los + C(ward) * drug", times=range(0, 400, 20)
+        ),
         "covariance": study.covariance(["los", "age"]),
         "correlation": study.correlation(["los", "age", "lab"]),
         "standardisation": study.standardisation(["los", "lab"]),

@@ -66,7 +66,7 @@ def test_test(weighting, powers):
 
 
 def test_prediction():
-    # lifelines' ties are Efron's; none are left here.
+    # Without ties; its baseline hazard is Breslow's whatever the ties.
     rows = INFECTIONS.drop_duplicates("tstop")[["tstop", "status", "age", "weight"]]
     fitter = lifelines.CoxPHFitter().fit(rows, "tstop", "status")
     sites = {str(i): rows.iloc[i::4] for i in range(4)}
@@ -78,3 +78,17 @@ def test_prediction():
     x = {"age": 10, "weight": 40.0}
     expected = fitter.predict_survival_function(pd.DataFrame([x]), times).to_numpy().ravel()
     np.testing.assert_allclose(result.survival(x, times), expected, rtol=1e-6)
+
+
+@each_case("ties", [True, False])
+def test_efrons_ties(ties):
+    """lifelines' ties are Efron's, as are those by default here."""
+    rows = TRANSPLANTS[["t2", "d3", "z1", "z10", "z8"]]
+    rows = rows.assign(t2=np.ceil(rows["t2"] / 90) * 90) if ties else rows
+    fitter = lifelines.CoxPHFitter().fit(rows, "t2", "d3")
+    sites = {str(i): rows.iloc[i::4] for i in range(4)}
+    times = sorted(set(rows["t2"]))
+    result = Study(sites).cox("t2", "d3", ["z1", "z10", "z8"], times=times)
+    np.testing.assert_allclose(result.params, fitter.params_, rtol=1e-6)
+    np.testing.assert_allclose(result.bse, fitter.standard_errors_, rtol=1e-6)
+    assert result.llf == pytest.approx(fitter.log_likelihood_, rel=1e-9)

@@ -217,8 +217,8 @@ def test_divisions_that_cannot_be_send_nothing(run):
         (lambda: wide / x, RangeError, "a dividend could reach"),
         (lambda: x / y, RangeError, "a divisor could reach .* takes up to 2.50"),
         (lambda: x // 2**51, RangeError, "a divisor could reach"),
-        (lambda: divide(x, x, bits=-1), ParameterError, "bits are from 0 to 56, not -1"),
-        (lambda: divide(x, x, bits=True), ParameterError, "bits are from 0 to 56, not True"),
+        (lambda: divide(x, x, bits=-1), ParameterError, "bits must be from 0 to 56, not -1"),
+        (lambda: divide(x, x, bits=True), ParameterError, "bits is a plain integer, not True"),
         (lambda: divide(x, x, bits=55), RangeError, "or ask for fewer bits"),
         (lambda: reciprocal(y), RangeError, "a smaller bound or fewer digits"),
     ):

@@ -1,5 +1,6 @@
 """What answers cost together, against published values."""
 
+import itertools
 import math
 
 import pytest
@@ -96,6 +97,57 @@ def test_what_is_only_promised():
     assert total([(Promised(0.1), 2)], 0).epsilon == pytest.approx(0.2)
 
 
+@each_case(
+    "steps, known",
+    [
+        # The library's transform said 7.013, 6.884, 6.936: less for less delta, and too little.
+        ([(Sampled(0.001, 0.6), 10_000)], {2e-12: 6.865, 1.2e-12: 7.003, 1e-12: 7.052}),
+        ([(Sampled(1e-5, 0.4), 10**6)], {1e-12: 9.882}),
+    ],
+)
+def test_a_small_delta_is_not_lost_in_rounding(steps, known):
+    for delta, epsilon in known.items():
+        found = total(steps, delta)
+        assert found.epsilon == pytest.approx(epsilon, abs=3e-3)
+        assert found.accountant == "PLD"
+
+
+@each_case(
+    "steps",
+    [
+        [(Sampled(0.001, 0.8), 1000)],
+        [(Sampled(0.1, 1.0), 100), (LaplaceNoise(5), 3)],
+        [(GaussianNoise(50), 10_000), (DiscreteGaussian(4.0, 1), 2)],
+        [(LaplaceNoise(1), 300)],
+        [(GaussianNoise(0.5), 10)],
+        [(DiscreteGaussian(30.0, 9, vector=True), 10)],
+        [(Promised(0.1, 1e-200), 100)],
+    ],
+)
+def test_less_delta_never_costs_less(steps):
+    """Over all orders of magnitude, also where one accountant gives way to another."""
+    powers = (3, 9, 11.7, 11.9, 12, 12.05, 12.5, 16, 60, 99, 101)
+    found = [total(steps, 10.0**-power) for power in powers]
+    assert all(a.epsilon <= b.epsilon for a, b in itertools.pairwise(found))
+    for one in found:  # but for the grid
+        assert one.bounds.get("PLD", 0) <= one.bounds.get("RDP", math.inf) * 1.001
+
+
+@each_case("relation", ["add/remove", "replace-one"])
+@each_case("times", [1, 9])
+@each_case("delta", [1e-3, 1e-6, 1e-12, 1e-18])
+def test_no_accountant_promises_less_than_there_is(relation, times, delta):
+    """A whole sample has a formula: a unit that is replaced goes and comes, twice the change."""
+    ratio = 2.0 if relation == "add/remove" else 1.0
+    exact = gaussian_epsilon(ratio / math.sqrt(times), delta)
+    for rate in (1, 1.0):
+        found = total([(Sampled(rate, 2.0), times)], delta, relation)
+        assert set(found.bounds) >= {"plain", "PLD"}
+        for name, epsilon in found.bounds.items():
+            assert epsilon >= exact * (1 - 1e-9), name
+        assert found.epsilon <= exact * 1.001
+
+
 @each_case("steps", [ABADI, [(LaplaceNoise(3), 7), (GaussianNoise(2), 2)]])
 def test_the_tightest_is_named(steps):
     found = total(steps, 1e-5)
@@ -138,13 +190,13 @@ def test_a_whole_sample_is_no_sample():
         ([], "nothing was answered"),
         ([(LaplaceNoise(0), 1)], "ratio of noise is a finite number above 0"),
         ([(GaussianNoise(math.nan), 1)], "ratio of noise is a finite number above 0"),
-        ([(GaussianNoise(1), 0)], "a whole number of times"),
-        ([(GaussianNoise(1), 1.5)], "a whole number of times"),
+        ([(GaussianNoise(1), 0)], "how often a mechanism answered"),
+        ([(GaussianNoise(1), 1.5)], "how often a mechanism answered"),
         ([(Sampled(0, 1), 1)], "sampling rate"),
         ([(Sampled(1.1, 1), 1)], "sampling rate"),
         ([(Sampled(math.nan, 1), 1)], "sampling rate"),
-        ([(DiscreteGaussian(2.0, 0), 1)], "an integer of at least 1"),
-        ([(DiscreteGaussian(2.0, 1.5), 1)], "an integer of at least 1"),
+        ([(DiscreteGaussian(2.0, 0), 1)], "the squared sensitivity"),
+        ([(DiscreteGaussian(2.0, 1.5), 1)], "the squared sensitivity"),
         ([(Promised(0.0), 1)], "promised epsilon"),
         ([(Promised(1.0, 1.0), 1)], "delta is a probability"),
     ],

@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from cases import each_case
 from scipy.optimize import linprog
 
 from securecomp.errors import ParameterError
+from securecomp.federated.dp_config import DPTerms, agreed
+from securecomp.privacy.distributed import plan
 from securecomp.privacy.guarantee import (
     Guarantee,
     PrivacyWarning,
@@ -18,6 +21,9 @@ from securecomp.privacy.guarantee import (
     check_delta,
     explain,
 )
+from securecomp.privacy.ledger import Ledger
+from securecomp.privacy.noise_distributions import UnitChange
+from securecomp.privacy.policy import Privacy, from_options
 from securecomp.privacy.privacy_amounts import PrivacyCost
 from securecomp.privacy.sensitivity import Neighbours
 
@@ -87,6 +93,32 @@ def test_a_delta_that_gives_somebody_away():
         warnings.simplefilter("error")
         check_delta(1e-6, 1000)
         check_delta(0, 1000)
+
+
+@each_case("delta", [0.5, 0.999999, "0.0100001", 0.011, Fraction(1, 99)])
+def test_a_delta_that_is_too_much_for_any_number_of_persons(delta, tmp_path):
+    """Wherever something is promised; what only computes with deltas takes any."""
+    promises = (
+        lambda: Privacy(1.0, delta),
+        lambda: Privacy(1.0, delta, noise="laplace"),
+        lambda: from_options("1", str(delta)),
+        lambda: plan("skellam", [UnitChange(1, 1, 1.0, one=True)], 1.0, float(Fraction(delta)), 3),
+        lambda: Ledger.create(tmp_path / "ledger", "stays", 1, delta),
+        lambda: agreed(DPTerms(epsilon=1.0, delta=delta), 1000, 5),
+        lambda: agreed(DPTerms(noise_multiplier=1.0, delta=delta), 1000, 5),
+    )
+    for promise in promises:
+        with pytest.raises(
+            ParameterError, match=r"promises nothing: publishing one of.*at most 0\.01"
+        ):
+            promise()
+    assert not (tmp_path / "ledger").exists()
+    assert best_accuracy(1, delta) > best_accuracy(1)
+
+
+def test_the_largest_delta_that_can_be_meant():
+    for delta in (0.01, "1/100", 1e-6):
+        assert Privacy(1.0, delta).delta == delta
 
 
 def test_a_guarantee_says_all():

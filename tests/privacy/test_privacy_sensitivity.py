@@ -170,7 +170,7 @@ def test_a_private_denominator_is_refused(neighbours):
 
 
 def test_the_mean_of_nothing():
-    with pytest.raises(ParameterError, match="at least one record"):
+    with pytest.raises(ParameterError, match="a mean must be at least 1"):
         sensitivity.mean(Bounds(0, 1), 0, REPLACED)
 
 

@@ -572,6 +572,41 @@ def test_suppression_looks_at_noised_counts():
     assert isinstance(study.sum("los").value, int)
 
 
+def test_the_largest_noised_count_below_the_minimum_is_hidden(no_noise):
+    """Without noise the counts are known: 10 is suppressed and 11 is shown, as without privacy."""
+    counts = {"a": 9, "b": 10, "c": 11, "d": 12}
+    wards = [ward for ward, count in counts.items() for _ in range(count)]
+    frame = pd.DataFrame({"ward": wards, "los": range(len(wards)), "died": 0})
+    columns = {**COLUMNS, "ward": Column(levels=list(counts))}
+    sites = {f"site {i}": frame[i::3] for i in range(3)}
+    shown = {"a": None, "b": None, "c": 11, "d": 12}
+    study = private(sites, columns=columns, minimum_count=11)
+    assert study.count(by="ward").value == shown
+    assert [row["n"] for row in study.mean("los", by="ward").rows] == [None, None, 11, 12]
+    table = study.crosstab("ward", "died").value
+    assert [row[0] for row in table] == list(shown.values())
+    los = study.histogram("los", [0, 10, 21, 60])
+    assert los.value[:2] == [None, 11]
+    for minimum in (2, 10, 12):
+        study = private(sites, columns=columns, minimum_count=minimum)
+        expected = {ward: n if n >= minimum else None for ward, n in counts.items()}
+        assert study.count(by="ward").value == expected
+
+
+def test_a_delta_that_is_no_less_than_one_over_the_persons_is_remarked(no_noise):
+    """Counts are known with noise only, but that is enough to see that a promise is worth less."""
+    there = sum(SIZES)
+    for question in (Count(), Mean("los"), Histogram("los", edges=(0.0, 60.0))):
+        said = private(delta=Fraction(1, there)).run([question])[0]
+        text = " ".join(str(said).split())
+        assert f"is not below 1/{there}, and there are about {there} persons" in text
+        assert "take a delta of 5e-05 or less" in text
+    for terms in ({"delta": Fraction(1, there + 1)}, {"delta": 0.01, "noise": "laplace"}):
+        assert "persons" not in str(private(**terms).count())
+    patients = {"unit": "patient", "identifier": "pid", "records": 2}
+    assert "persons" not in str(private(delta=Fraction(1, there), **patients).count())
+
+
 def test_histograms_and_frames(no_noise):
     result = private(minimum_count=5).histogram("los", [0, 10, 60])
     assert [r["count"] for r in result.records()][:2] == result.value
@@ -608,7 +643,10 @@ def test_the_minimum_of_masking_is_the_plans(monkeypatch):
         ({"unit": "ward"}, "identifier|unit"),
         ({"records": 2}, "record"),
         ({"sites": 2}, "a record is at one site"),
-        ({"sites": 0, "unit": "patient", "identifier": "pid"}, "one site at least"),
+        (
+            {"sites": 0, "unit": "patient", "identifier": "pid"},
+            "sites of a patient must be at least 1",
+        ),
         ({"relation": "none"}, "relation"),
         ({"bounds": {"los": 5}}, "a lowest and a highest"),
         ({"bounds": {"los": (5, 1)}}, "crossed"),

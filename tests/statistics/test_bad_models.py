@@ -74,6 +74,17 @@ def test_no_model(name):
     assert text in str(error)
 
 
+@each_case("family", ["logistic", "poisson", "linear"])
+def test_no_rows(family):
+    """Of no rows the number of columns is no fault."""
+    columns = {"x": Column(bound=5), "y": Column(bound=1, decimals=0)}
+    with pytest.raises(ParameterError, match="no site has a row to fit a model to; check the fi"):
+        three(ROWS[:0], columns=columns).glm("y ~ x", family)
+    gone = ROWS.assign(x=np.nan)
+    with pytest.raises(ParameterError, match="whether each row lacks one of the columns"):
+        three(gone, columns=columns, missing="drop").glm("y ~ x", family)
+
+
 def test_no_linear_or_poisson_model():
     assert "one is the same in every row" in str(refused(ROWS, "one ~ x", "linear"))
     assert "zero is 0 in every row" in str(refused(ROWS, "zero ~ x", "poisson"))
@@ -185,6 +196,19 @@ def test_a_step_that_overshoots_is_halved():
 
 BAD_ROWS = {
     "not 0 or 1": ("count ~ x", "logistic", {}, "north: response count: row 3 (and 91"),
+    "counts by the default family": (
+        "count ~ x",
+        "logistic",
+        {},
+        'is not 0 or 1, as logistic regression needs; correct it, choose family="poisson" for '
+        'counts, or "linear" for any number, or write I(count == ...) for one value',
+    ),
+    "decimals as counts": (
+        "half ~ z",
+        "poisson",
+        {},
+        'is not a whole number, as counts are; correct it, or choose family="linear"',
+    ),
     "negative": ("minus ~ x", "poisson", {}, "north: response minus: row"),
     "no whole number": ("half ~ z", "poisson", {}, "north: response half: row"),
     "negative weights": ("y ~ x", "logistic", {"weights": "minus"}, "north: weights minus: row"),

@@ -173,7 +173,7 @@ def test_too_few_rows():
         study(rows[:1], rows[:0]).t_test("x")
     columns = {"g": Column(levels=["a", "b", "c"])}
     with pytest.raises(ThresholdError, match=r"anova: g=c has too few rows .*; leave it out"):
-        study(rows[:1], rows[1:], columns=columns).anova("x", "g")
+        study(rows[:1], rows[1:], columns=columns).anova("x", "g", groups=["a", "b", "c"])
     with pytest.raises(ThresholdError, match="anova: g=a has too few rows"):
         study(rows[:1], rows[1:]).anova("x", "g", equal_variance=False)
     with pytest.raises(ThresholdError, match="more rows than groups are needed"):

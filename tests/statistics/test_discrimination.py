@@ -9,11 +9,13 @@ import pytest
 from cases import each_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sites import frame, study
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from securecomp import Column
 from securecomp.errors import ParameterError, RangeError, ThresholdError
+from securecomp.statistics.comparisons import roc_area
 
 
 def asked(score, outcome, parts=3, **options):
@@ -102,27 +104,107 @@ def test_the_curve(scored):
         found.at(0.51)
 
 
-def test_default_bins():
-    found = asked([0.0, 0.2, 1.0, 0.7], [0, 1, 1, 0]).roc_auc("score", "died", bins=4)
-    assert found.edges == (0, 0.25, 0.5, 0.75, 1)
-    assert found.cases == (1, 0, 0, 1)
-    assert found.controls == (1, 0, 1, 0)
-    columns = {"score": Column(bound=8)}
-    found = asked([-3, 7, 2, 8], [0, 1, 1, 0], columns=columns).roc_auc("score", "died", bins=4)
-    assert found.edges == (-8, -4, 0, 4, 8)
-    assert (found.cases, found.controls) == ((0, 0, 1, 1), (0, 1, 0, 1))
-    assert len(asked([0.0, 1.0], [0, 1], 2).roc_auc("score", "died").edges) == 101
+def recounted(found, score, outcome):
+    """Check every bin of a result against the rows."""
+    assert list(found.edges) == sorted(set(found.edges))
+    bins = [*found.edges[:-1], np.inf]
+    for level, counts in ((1, found.cases), (0, found.controls)):
+        here = np.asarray(score, float)[np.asarray(outcome) == level]
+        assert np.histogram(here, bins)[0].tolist() == list(counts)
+        assert (here <= found.edges[-1]).all()
 
 
-def test_what_is_opened():
-    run = asked([0.0, 0.2, 1.0, 0.7], [0, 1, 1, 0]).roc_auc("score", "died", bins=2).run
-    assert run.opened == (
-        "rows with score [0, 0.5) died=0",
-        "rows with score [0.5, 1] died=0",
-        "rows with score [0, 0.5) died=1",
-        "rows with score [0.5, 1] died=1",
+class TestChosenBins:
+    """Bins are where the scores are, whatever their bound."""
+
+    @each_case(
+        "scale, shift, bound",
+        [
+            (1, 0, None),
+            (1, 0, 10**6),
+            (1, 0, 10**12),
+            (1e-4, 0, 1),
+            (1, 10**6, 10**7),
+            (50, 0, 999),
+        ],
     )
-    assert run.sums == 1
+    @each_case("protocol", ["sharing", "masking"])
+    def test_a_wide_bound_costs_no_bins(self, scored, scale, shift, bound, protocol):
+        score, outcome = np.round(scored[0] * scale, 7) + shift, scored[1]
+        columns = {} if bound is None else {"score": Column(bound=bound)}
+        found = asked(score, outcome, columns=columns, protocol=protocol).roc_auc("score", "died")
+        true = roc_auc_score(outcome, score)
+        assert found.auc_low <= true <= found.auc_high
+        assert found.auc == pytest.approx(true, abs=1e-3)
+        assert found.auc_high - found.auc_low < 0.01
+        assert len(found.cases) <= 100
+        assert 1 < found.run.sums < 25
+        recounted(found, score, outcome)
+
+    def test_skewed_scores(self):
+        """Most risks are small: equal bins of [0, 1] tell few of them apart."""
+        rng = np.random.default_rng(2)
+        risk = np.exp(rng.normal(-6, 1, 3000)).clip(0, 1).round(7)
+        outcome = (rng.random(3000) < 30 * risk.clip(0, 0.03)).astype(int)
+        found = asked(risk, outcome).roc_auc("score", "died")
+        equal = asked(risk, outcome).roc_auc("score", "died", edges=np.linspace(0, 1, 101))
+        true = roc_auc_score(outcome, risk)
+        assert abs(found.auc - true) < 5e-4
+        assert found.auc_high - found.auc_low < (equal.auc_high - equal.auc_low) / 10
+
+    def test_few_different_scores_are_exact(self, scored):
+        score, outcome = (scored[0] * 40 - 15).astype(int), scored[1]
+        columns = {"score": Column(bound=10**9, decimals=0)}
+        found = asked(score, outcome, columns=columns).roc_auc("score", "died")
+        true = roc_auc_score(outcome, score)
+        assert found.auc == pytest.approx(true, rel=1e-14)
+        assert found.auc_low == found.auc_high == found.auc
+        assert not any("more bins narrow it" in text for text in found.remarks())
+        recounted(found, score, outcome)
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.lists(st.tuples(st.integers(-999, 999), st.booleans()), min_size=2, max_size=40),
+        st.sampled_from([1, 10, 999, 10**5]),
+        st.sampled_from([1, 2, 3, 7, 30, 200]),
+    )
+    def test_any_scores(self, rows, scale, bins):
+        outcome = [True, False, *(died for _, died in rows[2:])]
+        score = [value / scale for value, _ in rows]
+        found = asked(score, outcome).roc_auc("score", "died", bins=bins)
+        true = roc_auc_score(outcome, score)
+        assert found.auc_low - 1e-12 <= true <= found.auc_high + 1e-12
+        assert len(found.cases) <= bins
+        recounted(found, score, np.array(outcome, int))
+        if bins == 200:
+            assert found.auc == pytest.approx(true, rel=1e-12)
+
+    def test_edges_are_round(self, scored):
+        found = asked(*scored).roc_auc("score", "died")
+        assert all(round(edge, 3) == edge for edge in found.edges)
+
+    def test_what_is_opened(self):
+        asked_ = asked([0.0, 0.2, 1.0, 0.7], [0, 1, 1, 0])
+        run = asked_.roc_auc("score", "died", edges=[0, 0.5, 1]).run
+        assert run.opened == (
+            "rows with score [0, 0.5) died=0",
+            "rows with score [0.5, 1] died=0",
+            "rows with score [0, 0.5) died=1",
+            "rows with score [0.5, 1] died=1",
+        )
+        assert run.sums == 1
+        run = asked_.roc_auc("score", "died", bins=3).run
+        assert run.opened[:4] == (
+            "rows with score [-1, 0) died=0",
+            "rows with score [0, 1] died=0",
+            "rows with score [-1, 0) died=1",
+            "rows with score [0, 1] died=1",
+        )
+        assert run.opened[4:6] == (
+            "rows with score [0, 0.5) died=0",
+            "rows with score [0.5, 1] died=0",
+        )
+        assert run.sums == 3
 
 
 def test_the_event_may_be_the_first_level(scored):
@@ -135,18 +217,59 @@ def test_the_event_may_be_the_first_level(scored):
     assert "is event the right level?" in str(other)
 
 
-def test_one_case_has_no_error_by_delong():
-    found = asked([0.1, 0.9, 0.3], [0, 1, 0]).roc_auc("score", "died")
+@each_case("outcome", [[0, 1, 0], [1, 0, 1]])
+def test_of_one_case_no_error_is_known(outcome):
+    found = asked([0.1, 0.9, 0.3], outcome).roc_auc("score", "died")
     assert math.isnan(found.bse)
-    assert found.facts()["bse"] is None
-    assert (found.low, found.high) == (0, 1)
-    assert found.auc == 1
-    assert found.bse_hanley == 0
+    assert math.isnan(found.bse_hanley)
+    assert found.facts()["bse"] is found.facts()["bse_hanley"] is None
+    assert found.auc in (0, 1)
+    assert 0.2 < abs(found.low - found.high) < 0.8
+    assert "a single c" in str(found)
+    assert "how much another would differ is not known" in " ".join(str(found).split())
 
 
-def test_perfect_scores_have_an_interval_of_one():
-    found = asked([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]).roc_auc("score", "died")
-    assert (found.auc, found.bse, found.low, found.high) == (1, 0, 1, 1)
+@each_case("rows", [2, 10, 100])
+def test_an_area_of_one_has_an_interval(rows):
+    score = np.r_[np.arange(rows), 1000 + np.arange(rows)]
+    outcome = np.arange(2 * rows) // rows
+    found = asked(score, outcome).roc_auc("score", "died", bins=500)
+    assert (found.auc, found.bse, found.bse_hanley, found.high) == (1, 0, 0, 1)
+    assert found.low == pytest.approx(newcombe(1, rows, rows, 0.95)[0], abs=2e-6)
+    assert "standard errors of 0 say nothing of other rows" in " ".join(str(found).split())
+    other = asked(score, 1 - outcome).roc_auc("score", "died", bins=500)
+    assert (other.low, other.high) == pytest.approx((0, 1 - found.low), abs=1e-9)
+
+
+def newcombe(area, m, n, level):
+    """Newcombe 2006, method 5, by a grid: the areas whose own error reaches ours."""
+    theta = np.linspace(0, 1, 2_000_001)[1:-1]
+    others = (m + n) / 2 - 1
+    own = 1 + others * ((1 - theta) / (2 - theta) + theta / (1 + theta))
+    z = stats.norm.ppf((1 + level) / 2)
+    inside = np.abs(theta - area) <= z * np.sqrt(theta * (1 - theta) * own / (m * n))
+    return theta[inside].min(), theta[inside].max()
+
+
+@each_case("m, n", [(1, 1), (1, 40), (12, 5), (58, 51)])
+@each_case("area", [0, 0.1, 0.5, 0.893, 0.999, 1])
+@each_case("level", [0.5, 0.95, 0.999])
+def test_newcombes_interval(m, n, area, level):
+    found = roc_area.newcombe(area, m, n, stats.norm.ppf((1 + level) / 2))
+    assert found == pytest.approx(newcombe(area, m, n, level), abs=2e-6)
+
+
+@each_case("shift, spread, m, n", [(3, 1, 15, 15), (2.5, 2, 10, 30), (0.5, 1, 40, 8), (4, 1, 5, 5)])
+def test_the_interval_covers_what_it_should(shift, spread, m, n):
+    rng = np.random.default_rng(6)
+    true = stats.norm.cdf(shift / math.hypot(1, spread))
+    hits = 0
+    for _ in range(1500):
+        x, y = rng.normal(shift, spread, m), rng.normal(0, 1, n)
+        area = float((x[:, None] > y).mean())
+        low, high = roc_area.newcombe(area, m, n, 1.959964)
+        hits += low <= true <= high
+    assert 0.925 < hits / 1500 < 0.995
 
 
 @each_case(
@@ -175,7 +298,8 @@ def test_a_score_outside_the_bins_is_named():
         RangeError,
         match="south: column 'score': row 1 is outside the bins, 0 to 1; give edges that hold",
     ):
-        asked([0.1, -0.9, 0.3], [0, 1, 0]).roc_auc("score", "died")
+        asked([0.1, -0.9, 0.3], [0, 1, 0]).roc_auc("score", "died", edges=[0, 1])
+    assert asked([0.1, -0.9, 0.3], [0, 1, 0]).roc_auc("score", "died").auc == 0
     rows = asked([0.1, 1e300, 0.3], [0, 1, 0], columns={"score": Column(bound=10**400)})
     with pytest.raises(RangeError, match="the bound of 'score' is larger than any float"):
         rows.roc_auc("score", "died")
@@ -183,6 +307,8 @@ def test_a_score_outside_the_bins_is_named():
 
 def test_no_cases():
     columns = {"died": Column(levels=[0, 1])}
+    with pytest.raises(ThresholdError, match="roc_auc: rows with score and died over all sites"):
+        asked([], [], 2, columns={**columns, "score": Column(bound=1)}).roc_auc("score", "died")
     with pytest.raises(ThresholdError, match="roc_auc: rows with died=1 over all sites"):
         asked([0.1, 0.9], [0, 0], 2, columns=columns).roc_auc("score", "died")
     with pytest.raises(ThresholdError, match="roc_auc: rows without died=1 over all sites"):

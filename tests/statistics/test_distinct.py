@@ -75,6 +75,54 @@ def test_over_seeds_through_the_protocol():
     assert 0.5 < np.std(away) < 1.6
 
 
+@each_case("error", [0.3, 0.05, 0.01])
+@each_case(
+    "ranges",
+    [
+        (range(300), range(300, 600)),  # nobody at both
+        (range(500), range(500), range(500)),  # everybody at all
+        (range(400), range(400), range(10)),
+        (range(1), range(1, 2)),
+    ],
+)
+def test_an_estimate_is_within_what_is_certain(error, ranges):
+    """No more patients than the sites have, no fewer than one has: no overlap below 0."""
+    true = len(set().union(*ranges))
+    total, raised, lowered, covered = sum(map(len, ranges)), 0, 0, 0
+    for seed in range(12):
+        found = seeded(study(*registries(*ranges)), f"{seed} {error}").distinct(
+            "patient", expected=1500, error=error
+        )
+        assert total / len(ranges) <= found.low <= found.estimate <= found.high <= total
+        assert 0 <= found.overlap_low <= found.overlap <= found.overlap_high
+        ends = found.overlap_low + found.high, found.overlap + found.estimate
+        assert ends == (total, total)
+        assert found.estimate == min(max(found.counted, -(-total // len(ranges))), total)
+        raised += found.estimate > found.counted
+        lowered += found.estimate < found.counted
+        covered += found.low <= true <= found.high
+        assert "-" not in str(found).splitlines()[2]
+    assert covered >= 9
+    if true == total > 2:
+        assert lowered
+    if true == len(ranges[0]) == len(ranges[-1]):
+        assert raised
+
+
+def test_what_was_estimated_is_said():
+    asked = study(*registries(range(300), range(300, 600)))
+    for seed in range(20):
+        found = seeded(asked, seed).distinct("patient", expected=1000, error=0.1)
+        if found.counted > found.estimate:
+            break
+    text = " ".join(str(found).split())
+    assert "600.0 are the most that the sites' own numbers allow" in text
+    assert "an estimate, not a count, by linear counting" in text
+    assert "distinct, about" in text
+    assert (found.estimate, found.overlap) == (600, 0)
+    assert found.overlap_high > 0
+
+
 def test_the_same_rows_give_other_bitmaps():
     """The key is drawn for each inquiry."""
     asked = study(*registries(range(100), range(50, 150)))

@@ -1,6 +1,7 @@
 """Models at the edge: constants far away or almost there, no intercept, sums that have no room."""
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -113,6 +114,64 @@ class TestAlmostConstant:
 
     def test_levels_of_a_category_are_a_constant(self):
         assert fit("x ~ 0 + C(z)", "linear").df_model == 3
+
+
+class TestFarFromZero:
+    """A column whose values are large and hardly differ: moving it moves the intercept alone."""
+
+    @each_case("far", [10**9, 10**12, 10**15])
+    @each_case(
+        "response, family, weights",
+        [
+            ("n", "linear", None),
+            ("y", "logistic", None),
+            ("n", "poisson", None),
+            ("n", "linear", "w"),
+            ("y", "logistic", "w"),
+        ],
+    )
+    def test_it_is_fitted_as_it_is_near_zero(self, far, response, family, weights):
+        formula = f"{response} ~ z + x"
+        found = fit(formula, family, ROWS.assign(z=far + ROWS["z"]), weights=weights)
+        expected, _ = reference(formula, family, ROWS, weights)
+        np.testing.assert_allclose(found.params[1:], expected.params.iloc[1:], rtol=1e-9)
+        np.testing.assert_allclose(found.bse[1:], expected.bse.iloc[1:], rtol=1e-9)
+        assert found.llf == pytest.approx(expected.llf, rel=1e-10)
+
+    def test_decimals_that_floats_cannot_tell_apart(self):
+        cents = [Decimal(10**12) + Decimal(int(z)) / 100 for z in ROWS["z"]]
+        for family, response in (("linear", "x"), ("logistic", "y")):
+            found = fit(f"{response} ~ z", family, ROWS.assign(z=cents))
+            expected, _ = reference(f"{response} ~ z", family, ROWS)
+            assert found.params[1] == pytest.approx(100 * expected.params["z"], rel=1e-9)
+
+    @each_case("far", [5, 10**12, 10**15])
+    def test_one_that_is_the_same_is_still_named(self, far):
+        with pytest.raises(ParameterError, match="z is the same in every row of all sites, as the"):
+            fit("x ~ z", "linear", ROWS.assign(z=far))
+
+    @each_case(
+        "formula, text",
+        [
+            ("x ~ log(z)", r"log\(z\) varies so little beside its bound .* as in I\(x - 1000\)"),
+            ("log(z) ~ x", r"log\(z\) varies so little beside its bound .* as in I\(y - 1000\)"),
+            ("n ~ x + x:z", r"x:z is a combination of x up to a constant, or nearly one, so that"),
+        ],
+    )
+    def test_digits_that_are_gone_are_not_called_a_constant(self, formula, text):
+        with pytest.raises(ParameterError, match=text):
+            fit(formula, "linear", ROWS.assign(z=10**14 + ROWS["z"]))
+
+    def test_what_the_message_advises(self):
+        rows = ROWS.assign(z=10**14 + ROWS["z"])
+        formula, less = "n ~ x * I(z - 100000000000000)", "I(z - 100000000000000)"
+        with pytest.raises(
+            ParameterError, match=r"of each factor: bounds=\{'x': \.\.\., 'I\(z - 1"
+        ):
+            fit(formula, "linear", rows)
+        found = fit(formula, "linear", rows, bounds={less: 4})
+        expected = smf.ols("n ~ x * z", ROWS).fit()
+        np.testing.assert_allclose(found.params, expected.params, rtol=1e-9)
 
 
 class TestOneResponse:

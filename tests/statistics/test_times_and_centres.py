@@ -81,7 +81,7 @@ def test_a_calendar_year_is_fitted_as_the_years_since_2005_are():
     )
     assert far.params == pytest.approx(near.params, rel=1e-6)
     assert far.bse == pytest.approx(near.bse, rel=1e-6)
-    truth = PHReg(rows["days"], rows[["year", "dose"]], status=rows["died"], ties="breslow").fit()
+    truth = PHReg(rows["days"], rows[["year", "dose"]], status=rows["died"], ties="efron").fit()
     assert far.params == pytest.approx(truth.params, rel=1e-4)
     assert any("further than" in name for name in far.run.opened)
     assert not any("further than" in name for name in near.run.opened)

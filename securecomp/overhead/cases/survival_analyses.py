@@ -111,7 +111,7 @@ def model(centres: int) -> Job:
         study,
         rows,
         plain,
-        lambda s: s.cox("tstop", "status", ["age", "treat"]),
+        lambda s: s.cox("tstop", "status", ["age", "treat"], ties="breslow"),
         lambda result: [*result.params, *result.bse, result.llf],
         5,
     )

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from securecomp.core import checks
 from securecomp.errors import ParameterError
 from securecomp.statistics.schema import Column
 
@@ -50,6 +51,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             ParameterError: It names the column and what to correct.
         """
         where = f"codebook: column {name!r}"
+        self._check_kinds(where)
         numbers = (self.lower, self.upper, *(self.typical or ()))
         numbers += tuple(c for c in self.missing if not isinstance(c, str))
         if any(v is not None and not _is_usual(v) for v in numbers):
@@ -81,6 +83,20 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             raise ParameterError(
                 f"{where}: {min(both)!r} is a level and means missing too; remove one of the two"
             )
+
+    def _check_kinds(self, where: str) -> None:
+        """Refuse numbers that are none, before they are compared; files are checked when read."""
+        checks.integer(self.decimals, f"{where}: decimals")
+        checks.truth(self.required, f"{where}: required")
+        if self.typical is not None and (type(self.typical) is not tuple or len(self.typical) != 2):
+            raise ParameterError(f"{where}: typical is two numbers, not {self.typical!r}")
+        ends = [self.lower, self.upper]
+        for value in (*(v for v in ends if v is not None), *(self.typical or ())):
+            if type(value) not in (int, float):
+                raise ParameterError(f"{where}: {value!r} is no number of Python's; write one")
+        for code in self.missing:
+            if type(code) not in (str, int, float):
+                raise ParameterError(f"{where}: a code for missing is text or a number")
 
     def _check_number(self, where: str) -> None:
         low, high = self.lower, self.upper

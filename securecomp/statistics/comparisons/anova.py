@@ -17,7 +17,7 @@ from securecomp.show.numbers import show
 from securecomp.statistics.analysis import Analysis, small_counts
 from securecomp.statistics.comparisons.t_tests import Sample
 from securecomp.statistics.distributions import f_pvalue, number, root, show_p
-from securecomp.statistics.inquiry import Asks
+from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.moments import Moments, chosen_levels, group_moments, two_columns
 from securecomp.statistics.results import Backend, Run, data_frame
 from securecomp.statistics.site_table import Level
@@ -39,6 +39,7 @@ class Anova(Analysis):
         ss_resid: Within groups.
         eta_squared: ss / (ss + ss_resid).
         equal_variance: False for Welch's F.
+        absent: Levels without rows, which are left out.
         run: What it took.
     """
 
@@ -53,6 +54,7 @@ class Anova(Analysis):
     ss_resid: float
     eta_squared: float
     equal_variance: bool
+    absent: tuple[str, ...]
     run: Run
 
     @property
@@ -105,8 +107,9 @@ class Anova(Analysis):
         ]
 
     def remarks(self) -> list[str]:
-        """Return whether groups are small."""
-        return small_counts(sample.n for sample in self.samples)
+        """Return which groups have no rows, and whether others are small."""
+        left = [f"left out, as no row has it: {', '.join(self.absent)}"] if self.absent else []
+        return left + small_counts(sample.n for sample in self.samples)
 
     def facts(self) -> dict[str, Any]:
         """Return all numbers by name."""
@@ -120,6 +123,7 @@ class Anova(Analysis):
             ],
             **{name: getattr(self, name) for name in names},
             "eta_squared": self.eta_squared,
+            "absent": list(self.absent),
         }
 
     def to_frame(self, backend: Backend = "pyarrow") -> Any:
@@ -153,28 +157,18 @@ def anova(
     Args:
         column: What is compared.
         by: Categorical column of the groups.
-        groups: Some of its levels; by default all that are agreed.
+        groups: Some of its levels; by default all agreed ones that have rows. Those that have none
+            are left out, and named.
         equal_variance: False for Welch's test.
 
     Raises:
-        ThresholdError: A group has no row (Welch: fewer than 2); it is named.
+        ThresholdError: A group that was named has no row (Welch: a group has fewer than 2); fewer
+            than two groups have rows.
         RangeError: Nothing varies within the groups.
     """
     ask = study.inquiry()
     two_columns(column, by, "anova")
-    chosen = chosen_levels(ask, by, groups, "anova")
-    if len(chosen) < 2:
-        raise ThresholdError(2, len(chosen), f"anova: groups of {by!r}")
-    found = group_moments(ask, column, by, chosen)
-    names = [f"{by}={level}" for level in chosen]
-    least = 1 if equal_variance else 2
-    for name, moments in zip(names, found, strict=True):
-        if moments.n < least:
-            raise ThresholdError(
-                least,
-                moments.n,
-                f"anova: {name} has too few rows over all sites; leave it out with groups",
-            )
+    names, found, absent = _groups(ask, column, by, groups, 1 if equal_variance else 2)
     what = f"anova of {column!r}"
     n = sum(m.n for m in found)
     if n <= len(found):
@@ -213,8 +207,33 @@ def anova(
         ss_resid=number(within, what),
         eta_squared=float(between / (between + within)),
         equal_variance=bool(equal_variance),
+        absent=absent,
         run=ask.done(),
     )
+
+
+def _groups(
+    ask: Inquiry, column: str, by: str, groups: Sequence[Level] | None, least: int
+) -> tuple[list[str], list[Moments], tuple[str, ...]]:
+    """Add up the groups, by one sum; return their names, moments, and the names of empty ones."""
+    chosen = chosen_levels(ask, by, groups, "anova")
+    if len(chosen) < 2:
+        raise ThresholdError(2, len(chosen), f"anova: groups of {by!r}")
+    found = group_moments(ask, column, by, chosen)
+    names = [f"{by}={level}" for level in chosen]
+    there = [i for i, moments in enumerate(found) if moments.n or groups is not None]
+    if len(there) < 2:
+        raise ThresholdError(2, len(there), f"anova: groups of {by!r} that have rows")
+    absent = tuple(name for i, name in enumerate(names) if i not in there)
+    names, found = [names[i] for i in there], [found[i] for i in there]
+    for name, moments in zip(names, found, strict=True):
+        if moments.n < least:
+            raise ThresholdError(
+                least,
+                moments.n,
+                f"anova: {name} has too few rows over all sites; leave it out with groups",
+            )
+    return names, found, absent
 
 
 def _welch(found: list[Moments], names: list[str]) -> tuple[Fraction, Fraction]:

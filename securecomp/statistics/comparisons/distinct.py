@@ -1,8 +1,10 @@
 """Distinct patients: each counted once, though several sites have them.
 
 Every site marks its patients in a bitmap, by a keyed hash of their identifiers, and what is opened
-is which cells of the union of the bitmaps are empty. From their number follows the number of
-patients: linear counting.
+is which cells of the union of the bitmaps are empty. From their number the number of patients is
+estimated: linear counting. What is known besides holds for certain: together the sites have no more
+patients than their own numbers add up to, and no fewer than one of them has, which is at least the
+average.
 
 A cell that k sites marked must not show k. In a marked cell a site sends a random residue modulo
 2^w, so that the total of any number of them is uniform too, and on top, in every cell, a random
@@ -58,14 +60,18 @@ class Distinct(Analysis):
 
     Attributes:
         columns: What identifies a patient.
-        estimate: Distinct patients over all sites.
+        estimate: Distinct patients over all sites: what linear counting gives, but at least
+            `per_site` by the number of sites, and at most `per_site`.
+        counted: What linear counting gives.
         bse: Its standard error.
-        low: Lower end of the confidence interval.
+        low: Lower end of the confidence interval, within the same limits.
         high: Upper end.
-        confidence: Of the interval.
+        confidence: Of the intervals.
         per_site: The sites' own numbers of distinct patients, added up; exact.
-        overlap: `per_site` less the estimate: how often a patient is at one more site. With the
-            same standard error; by chance it may be below 0.
+        overlap: `per_site` less the estimate: how often a patient is at one more site; an
+            estimate with the same standard error, and never below 0.
+        overlap_low: Lower end of its confidence interval.
+        overlap_high: Upper end.
         cells: Size of the bitmap.
         empty: Cells that no site marked, as opened.
         run: What it took.
@@ -73,12 +79,15 @@ class Distinct(Analysis):
 
     columns: tuple[str, ...]
     estimate: float
+    counted: float
     bse: float
     low: float
     high: float
     confidence: float
     per_site: int
     overlap: float
+    overlap_low: float
+    overlap_high: float
     cells: int
     empty: int
     run: Run
@@ -93,26 +102,43 @@ class Distinct(Analysis):
         return self.low, self.high
 
     def grids(self) -> list[TextTable]:
-        """Return the estimate and the overlap."""
+        """Return the estimates of the number and of the overlap, each with its interval."""
         level = f"{self.confidence * 100:g} %"
         numbers = (self.estimate, self.bse, self.low, self.high)
-        cells = (*(f"{v:,.1f}" for v in numbers), show(self.per_site), f"{self.overlap:,.1f}")
-        header = ("distinct", "std err", f"{level} from", "to", "sum of the sites'", "overlap")
-        return [TextTable("", header, (cells,))]
+        overlap = (self.overlap, self.overlap_low, self.overlap_high)
+        return [
+            TextTable(
+                "",
+                ("distinct, about", "std err", f"{level} from", "to"),
+                (tuple(f"{v:,.1f}" for v in numbers),),
+            ),
+            TextTable(
+                "",
+                ("sum of the sites'", "overlap, about", f"{level} from", "to"),
+                ((show(self.per_site), *(f"{v:,.1f}" for v in overlap)),),
+            ),
+        ]
 
     def facts(self) -> dict[str, Any]:
         """Return all numbers by name."""
-        names = ("estimate", "bse", "low", "high", "confidence", "per_site", "overlap", "cells")
+        names = ("estimate", "counted", "bse", "low", "high", "confidence", "per_site")
+        more = ("overlap", "overlap_low", "overlap_high", "cells", "empty")
         return {
             "columns": list(self.columns),
-            **{name: getattr(self, name) for name in (*names, "empty")},
+            **{name: getattr(self, name) for name in (*names, *more)},
         }
 
     def remarks(self) -> list[str]:
         """Return how it was estimated."""
+        limit = "the most" if self.counted > self.estimate else "the fewest"
+        bounded = [
+            f"linear counting gives {self.counted:,.1f}; {self.estimate:,.1f} are {limit} that the "
+            "sites' own numbers allow"
+        ]
         return [
-            f"estimated by linear counting: {self.empty:,} of {self.cells:,} cells are empty; "
-            f"relative standard error {self.bse / max(self.estimate, 1.0):.2%}",
+            *bounded * (self.counted != self.estimate),
+            f"an estimate, not a count, by linear counting: {self.empty:,} of {self.cells:,} cells "
+            f"are empty; relative standard error {self.bse / max(self.estimate, 1.0):.2%}",
             "identifiers were compared as they are written: text with all its white space and "
             "capitals",
         ]
@@ -128,9 +154,10 @@ def distinct(
 ) -> Distinct:
     """Estimate how many distinct patients the sites have together, and how far they overlap.
 
-    No identifier leaves a site. Opened, to an analyst who has no site's key: which cells of a
-    bitmap of keyed hashes are marked by any site, and the sum of the sites' own numbers of
-    distinct patients. The sites hear the estimate.
+    Both come with an interval, and lie within what the sum of the sites' own numbers allows. No
+    identifier leaves a site. Opened, to an analyst who has no site's key: which cells of a bitmap
+    of keyed hashes are marked by any site, and the sum of the sites' own numbers of distinct
+    patients. The sites hear the estimate.
 
     Args:
         columns: What identifies a patient: text or integers, compared as they are written.
@@ -175,8 +202,13 @@ def distinct(
         receivers=(_ANALYST,),
     )
     empty = sum(total % (1 << width) == 0 for total in totals)
-    estimate, bse = counted(empty, cells, width)
+    found, bse = counted(empty, cells, width)
     margin = half_width(confidence) * bse
+    # As many as one site has, at least, and one of them has no fewer than the average.
+    fewest = -(-per_site // len(ask.sites))
+    estimate, low, high = (
+        min(max(v, fewest), per_site) for v in (found, found - margin, found + margin)
+    )
     ask.also_learned(
         {
             "hospital": "what is reported here, and what that implies beside its own data",
@@ -189,12 +221,15 @@ def distinct(
     return Distinct(
         columns=names,
         estimate=estimate,
+        counted=found,
         bse=bse,
-        low=max(0.0, estimate - margin),
-        high=estimate + margin,
+        low=low,
+        high=high,
         confidence=confidence,
         per_site=per_site,
         overlap=per_site - estimate,
+        overlap_low=per_site - high,
+        overlap_high=per_site - low,
         cells=cells,
         empty=empty,
         run=ask.done(),

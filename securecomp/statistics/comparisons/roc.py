@@ -1,20 +1,20 @@
-"""ROC curve: how well a score tells cases from controls, from counts in agreed bins.
+"""ROC curve: how well a score tells cases from controls, from counts in bins.
 
 Within a bin nobody knows which score is larger: the true area lies between two bounds, which are
 stated, and is exact if scores that share a bin are equal.
 
-Sources: DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988) 837-845; Hanley and McNeil,
-Radiology 143 (1982) 29-36; Youden, Cancer 3 (1950) 32-35.
+Source: Youden, Cancer 3 (1950) 32-35.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from securecomp.core.fixedpoint import shown
 from securecomp.errors import ParameterError, RangeError, ThresholdError
@@ -22,7 +22,9 @@ from securecomp.show.exhibit import Plot, TextTable
 from securecomp.show.numbers import show
 from securecomp.statistics.adder import IntegerBlock
 from securecomp.statistics.analysis import Analysis, small_counts
+from securecomp.statistics.comparisons import roc_area
 from securecomp.statistics.comparisons.risks import marked_level
+from securecomp.statistics.comparisons.score_bins import ScoreBins, chosen_bins
 from securecomp.statistics.distributions import check_confidence, half_width
 from securecomp.statistics.inquiry import Asks, Inquiry
 from securecomp.statistics.measures import bin_names, group_codes, kept_rows
@@ -32,6 +34,8 @@ from securecomp.statistics.schema import MAX_ROWS
 from securecomp.statistics.site_table import Level, Table
 
 MAX_BINS = 10_000
+_LARGEST = 10**300
+Scores = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,10 @@ class Discrimination(Analysis):
         auc_low: The true area is at least this, whatever the scores within the bins.
         auc_high: And at most this.
         bse: Standard error of `auc` by DeLong, with the bins as scores; NaN with a single case or
-            control.
-        bse_hanley: By Hanley and McNeil, from the area alone.
-        low: Lower end of the confidence interval by DeLong's error, not below 0; 0 without one.
-        high: Upper end, not above 1; 1 without one.
+            control. It is 0, and says nothing, where the area is 0 or 1.
+        bse_hanley: By Hanley and McNeil, from the area alone; the same holds.
+        low: Lower end of the confidence interval by Newcombe's method 5, which needs neither.
+        high: Upper end.
         confidence: Of the interval.
         run: What it took.
     """
@@ -139,12 +143,13 @@ class Discrimination(Analysis):
 
     def facts(self) -> dict[str, Any]:
         """Return all numbers by name."""
-        names = ("score", "outcome", "event", "auc", "auc_low", "auc_high", "bse_hanley")
+        names = ("score", "outcome", "event", "auc", "auc_low", "auc_high")
         more = ("low", "high", "confidence", "youden")
         lists = ("edges", "cases", "controls", "sensitivity", "specificity")
         return {
             **{name: getattr(self, name) for name in (*names, *more)},
             "bse": None if math.isnan(self.bse) else self.bse,
+            "bse_hanley": None if math.isnan(self.bse_hanley) else self.bse_hanley,
             **{name: list(getattr(self, name)) for name in lists},
         }
 
@@ -176,8 +181,26 @@ class Discrimination(Analysis):
         ]
 
     def remarks(self) -> list[str]:
-        """Return what the bins cost, and whether the score points the other way."""
+        """Return what the bins cost, what is not known, and whether the score points elsewhere."""
         remarks = []
+        few = [
+            what
+            for what, counts in (("case", self.cases), ("control", self.controls))
+            if sum(counts) < 2
+        ]
+        if few:
+            remarks.append(
+                f"a single {' and a single '.join(few)}: how much another would differ is not "
+                "known; there is no standard error, and the interval supposes that all vary alike"
+            )
+        elif self.auc in (0, 1):
+            remarks.append(
+                "no case is mistaken for a control: standard errors of 0 say nothing of other "
+                "rows, for which the interval speaks"
+                if self.auc
+                else "every case is mistaken for a control: standard errors of 0 say nothing of "
+                "other rows, for which the interval speaks"
+            )
         if self.auc_high - self.auc_low > 0.01:
             remarks.append(
                 f"the bins leave the area open between {self.auc_low:.4f} and {self.auc_high:.4f}; "
@@ -201,140 +224,149 @@ def roc_auc(
     """Compute a score's ROC curve, the area under it, its bounds and standard errors.
 
     The area lies within `auc_low` and `auc_high`, whatever the scores within a bin; `auc` is
-    exact if scores that share a bin are equal. Opened: the numbers of cases and controls in
-    each bin.
+    exact if scores that share a bin are equal, as they are in bins of one unit of the score's
+    decimals. Opened: the numbers of cases and controls in each bin. Bins that are not given are
+    chosen by some sums, one after the other: of those that hold both cases and controls, the
+    fullest are split.
 
     Args:
         score: Numeric column; larger scores speak for the event.
         outcome: Column of two levels.
         event: The level that is the event; by default 1 of 0 and 1, True of False and True.
         edges: The bins' borders, [a, b), the last one closed; they hold all scores.
-        bins: Without edges: so many equal bins of [0, 1] if the score's agreed bound is at
-            most 1, else from minus the bound to the bound.
+        bins: Without edges: so many bins hold scores, at most.
         confidence: Of the interval.
 
     Raises:
-        RangeError: A score is outside the bins.
+        RangeError: A score is outside the edges, or beyond its bound.
         ThresholdError: There are no cases, or no controls.
     """
     ask = study.inquiry()
     check_confidence(confidence)
     two_columns(score, outcome, "roc_auc")
     event = marked_level(ask, outcome, event, "event", "roc_auc")
-    borders = _edges(ask, score, edges, bins)
-    names = [f"rows with {score} {name}" for name in bin_names(borders)]
-    levels = ask.schema.levels(outcome)
-    labels = [f"{name} {outcome}={level}" for level in levels for name in names]
-    parts = {table.site: _counts(ask, table, score, outcome, borders) for table in ask.tables}
-    (found,) = ask.adder.add(IntegerBlock(labels, MAX_ROWS, parts))
-    halves = found[: len(names)], found[len(names) :]
-    cases, controls = halves if levels[0] == event else halves[::-1]
-    for counts, who in ((cases, "with"), (controls, "without")):
-        if not sum(counts):
-            raise ThresholdError(1, 0, f"roc_auc: rows {who} {outcome}={event} over all sites")
-    low, high = _bounds(cases, controls)
+    borders = None if edges is None else _edges(edges)
+    if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MAX_BINS:
+        raise ParameterError(f"roc_auc: bins is a number from 1 to {MAX_BINS}, not {bins!r}")
+    grid = ask.schema.grid(score)
+    if borders is None and grid.bound > _LARGEST:
+        raise RangeError(f"roc_auc: the bound of {score!r} is larger than any float; give edges")
+    unit = Fraction(1, grid.scale)
+    scores = {table.site: _scores(ask, table, score, outcome, borders) for table in ask.tables}
+
+    def count(lists: Sequence[Sequence[float]], last: float) -> tuple[list[int], list[int]]:
+        return _count(ask, scores, score, (outcome, event), lists, last)
+
+    if borders is None:
+        found = chosen_bins(grid.bound, unit, bins, count)
+    else:
+        found = ScoreBins.given(borders, unit, count([borders], borders[-1]))
+    cases, controls = found.cases, found.controls
+    equal = found.narrow if grid.exact else [False] * len(cases)
+    low, high = roc_area.bounds(cases, controls, equal)
     auc = (low + high) / 2
-    bse = _delong(cases, controls)
-    margin = 1.0 if math.isnan(bse) else half_width(confidence) * bse
+    p, n = sum(cases), sum(controls)
+    ends = roc_area.newcombe(float(auc), p, n, half_width(confidence))
     return Discrimination(
         score=score,
         outcome=outcome,
         event=event,
-        edges=borders,
-        cases=tuple(cases),
-        controls=tuple(controls),
+        edges=found.edges,
+        cases=cases,
+        controls=controls,
         auc=float(auc),
         auc_low=float(low),
         auc_high=float(high),
-        bse=bse,
-        bse_hanley=_hanley(auc, sum(cases), sum(controls)),
-        low=max(0.0, float(auc) - margin),
-        high=min(1.0, float(auc) + margin),
+        bse=roc_area.delong(cases, controls),
+        bse_hanley=roc_area.hanley(auc, p, n),
+        low=ends[0],
+        high=ends[1],
         confidence=confidence,
         run=ask.done(),
     )
 
 
-def _edges(ask: Inquiry, score: str, edges: Sequence[float] | None, bins: int) -> tuple[float, ...]:
-    """Return the bins' borders: those given, or equal ones over [0, 1], or within the bound."""
-    if edges is not None:
-        if isinstance(edges, str) or not isinstance(edges, Iterable):
-            raise ParameterError(f"roc_auc: edges are the bins' borders, not {edges!r}")
-        try:
-            borders = tuple(map(float, edges))
-        except (TypeError, ValueError, OverflowError):
-            raise ParameterError("roc_auc: edges are numbers") from None
-        if len(borders) < 2 or any(not a < b for a, b in pairwise(borders)):
-            raise ParameterError("roc_auc: give at least two edges that increase")
-        if not np.isfinite(borders).all():
-            raise ParameterError("roc_auc: edges are finite")
-        if len(borders) > MAX_BINS + 1:
-            raise ParameterError(f"roc_auc: at most {MAX_BINS} bins")
-        return borders
-    if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MAX_BINS:
-        raise ParameterError(f"roc_auc: bins is a number from 1 to {MAX_BINS}, not {bins!r}")
-    bound = ask.schema.grid(score).bound
-    start, stop = (Fraction(0), Fraction(1)) if bound <= 1 else (-bound, bound)
+def _edges(edges: Sequence[float]) -> tuple[float, ...]:
+    """Return the bins' borders that were given."""
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise ParameterError(f"roc_auc: edges are the bins' borders, not {edges!r}")
     try:
-        return tuple(float(start + (stop - start) * i / bins) for i in range(bins + 1))
-    except OverflowError:
-        raise RangeError(f"roc_auc: the bound of {score!r} is larger than any float") from None
+        borders = tuple(map(float, edges))
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError("roc_auc: edges are numbers") from None
+    if len(borders) < 2 or any(not a < b for a, b in pairwise(borders)):
+        raise ParameterError("roc_auc: give at least two edges that increase")
+    if not np.isfinite(borders).all():
+        raise ParameterError("roc_auc: edges are finite")
+    if len(borders) > MAX_BINS + 1:
+        raise ParameterError(f"roc_auc: at most {MAX_BINS} bins")
+    return borders
 
 
-def _counts(
-    ask: Inquiry, table: Table, score: str, outcome: str, edges: tuple[float, ...]
-) -> list[int]:
-    """Count one site's rows in each bin, for each level of the outcome."""
+def _scores(
+    ask: Inquiry, table: Table, score: str, outcome: str, edges: tuple[float, ...] | None
+) -> list[Scores]:
+    """Return one site's scores in order, for each level of the outcome."""
     keep = kept_rows(table, (score,), (outcome,), ask.missing)
     codes, levels = group_codes(table, ask.schema, (outcome,))
     values = table.numbers(score).values
     ask.schema.grid(score).encode(values, table.where(score), "row")
-    scores, width = values.astype(np.float64), len(edges) - 1
-    outside = keep & ((scores < edges[0]) | (scores > edges[-1]))
-    if outside.any():
-        raise RangeError(
-            f"{table.where(score)}: row {table.row(outside)} is outside the bins, "
-            f"{shown(edges[0])} to {shown(edges[-1])}; give edges that hold all scores"
-        )
-    index = np.searchsorted(np.array(edges), scores[keep], "right") - 1
-    index[index == width] = width - 1  # the last bin is closed
-    counts = np.bincount(codes[keep] * width + index, minlength=levels * width)
-    return [int(count) for count in counts]
+    scores = values.astype(np.float64)
+    if edges is not None:
+        outside = keep & ((scores < edges[0]) | (scores > edges[-1]))
+        if outside.any():
+            raise RangeError(
+                f"{table.where(score)}: row {table.row(outside)} is outside the bins, "
+                f"{shown(edges[0])} to {shown(edges[-1])}; give edges that hold all scores, or none"
+            )
+    return [np.sort(scores[keep & (codes == level)]) for level in range(levels)]
 
 
-def _bounds(cases: Sequence[int], controls: Sequence[int]) -> tuple[Fraction, Fraction]:
-    """Return the area where in each bin all controls score higher, and where all cases do."""
-    below = [0, *accumulate(controls)]
-    pairs = sum(cases) * sum(controls)
-    won = sum(n * lower for n, lower in zip(cases, below, strict=False))
-    shared = sum(a * b for a, b in zip(cases, controls, strict=True))
-    return Fraction(won, pairs), Fraction(won + shared, pairs)
+def _count(
+    ask: Inquiry,
+    scores: Mapping[str, Sequence[Scores]],
+    score: str,
+    event: tuple[str, Level],
+    lists: Sequence[Sequence[float]],
+    last: float,
+) -> tuple[list[int], list[int]]:
+    """Add up the sites' cases and controls in the bins between edges, by one secure sum.
+
+    Bins are [a, b); one that ends at the last edge of all is closed.
+
+    Raises:
+        ThresholdError: There are no cases, or no controls.
+    """
+    levels = ask.schema.levels(event[0])
+    names = [
+        f"rows with {score} {name}"
+        for edges in lists
+        for name in bin_names(edges, edges[-1] == last)
+    ]
+    labels = [f"{name} {event[0]}={level}" for level in levels for name in names]
+    parts = {
+        site: [n for own in by_level for edges in lists for n in _within(own, edges, last)]
+        for site, by_level in scores.items()
+    }
+    (found,) = ask.adder.add(IntegerBlock(labels, MAX_ROWS, parts))
+    halves = found[: len(names)], found[len(names) :]
+    cases, controls = halves if levels[0] == event[1] else halves[::-1]
+    if ask.adder.count == 1:  # all rows are in the first
+        if not sum(cases) + sum(controls):
+            raise ThresholdError(1, 0, f"roc_auc: rows with {score} and {event[0]} over all sites")
+        for counts, who in ((cases, "with"), (controls, "without")):
+            if not sum(counts):
+                what = f"roc_auc: rows {who} {event[0]}={event[1]} over all sites"
+                raise ThresholdError(1, 0, what)
+    return cases, controls
 
 
-def _delong(cases: Sequence[int], controls: Sequence[int]) -> float:
-    """Return DeLong's standard error, bins being scores; NaN with a single case or control."""
-    p, n = sum(cases), sum(controls)
-    if p < 2 or n < 2:
-        return math.nan
-    lower = [0, *accumulate(controls)]
-    higher = [p - total for total in accumulate(cases)]
-    # Twice the number of the others that a case, or a control, is on the right side of.
-    of_cases = [2 * a + b for a, b in zip(lower, controls, strict=False)]
-    of_controls = [2 * a + b for a, b in zip(higher, cases, strict=True)]
-    variance = Fraction(0)
-    for counts, places, own, others in ((cases, of_cases, p, n), (controls, of_controls, n, p)):
-        total = sum(c * v for c, v in zip(counts, places, strict=True))
-        squares = sum(c * v * v for c, v in zip(counts, places, strict=True))
-        spread = Fraction(own * squares - total * total, own * (own - 1))
-        variance += spread / (4 * others * others) / own
-    return math.sqrt(variance)
-
-
-def _hanley(auc: Fraction, cases: int, controls: int) -> float:
-    q1, q2 = auc / (2 - auc), 2 * auc * auc / (1 + auc)
-    square = auc * auc
-    spread = auc - square + (cases - 1) * (q1 - square) + (controls - 1) * (q2 - square)
-    return math.sqrt(spread / (cases * controls))
+def _within(scores: Scores, edges: Sequence[float], last: float) -> list[int]:
+    """Count sorted scores in the bins between edges."""
+    below = np.searchsorted(scores, edges, "left")
+    if edges[-1] == last:
+        below[-1] = len(scores)
+    return [int(n) for n in np.diff(below)]
 
 
 def _shares(counts: Sequence[int]) -> tuple[float, ...]:

@@ -1,8 +1,8 @@
 """Sums of products of columns, exact: what a site computes, and what all sites' totals say.
 
-Every column is integers: multiples of its unit, or, where it has none (a logarithm, say), of a
-40th binary digit of its bound. A site's sums of products are computed by BLAS on digits that are
-small enough for float64 to add up without rounding.
+Every column is integers: multiples of its unit, or, where it has none (a logarithm, say) or is too
+wide, of a 40th binary digit of its bound. A site's sums of products are computed by BLAS on digits
+that are small enough for float64 to add up without rounding.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ from securecomp.statistics.inquiry import Inquiry
 from securecomp.statistics.regression.expressions import Expression
 from securecomp.statistics.schema import MAX_ROWS
 
-_WIDEST = 40  # bits of a column
-_WEIGHTED = 26  # where there are weights; a product of both must be below 2^52
-_PRODUCT = 51
+_WIDEST = 50  # bits of a column's own integers, which floats still tell apart
+_ROUNDED = 40  # bits of a column that is rounded
+_WEIGHTS = 31  # bits of weights; times a digit they are below 2^52
 _DIGIT = 20
 _EXACT = 1 << 53
 _MOST = 1 << 16  # rows of a chunk
@@ -44,12 +44,18 @@ class ColumnGrid:
     exact: bool
 
     @classmethod
-    def of(cls, column: Expression, bits: int) -> "ColumnGrid":
-        """Choose a column's grid: its own, if its integers have at most so many bits."""
-        if column.unit is not None and column.units <= 1 << bits:
+    def of(cls, column: Expression, widest: int, rounded: int) -> "ColumnGrid":
+        """Choose a column's grid.
+
+        Args:
+            column: The column.
+            widest: Its own grid is taken if its integers have at most so many bits.
+            rounded: Otherwise they are rounded to so many.
+        """
+        if column.unit is not None and column.units <= 1 << widest:
             return cls(column.unit, column.units, True)
         exponent = frexp(float(column.largest))[1]
-        unit = Fraction(2) ** (exponent - bits + 1)
+        unit = Fraction(2) ** (exponent - rounded + 1)
         return cls(unit, int(column.largest / unit) + 1, False)
 
     def integers(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -61,12 +67,8 @@ def grids_of(
     columns: Sequence[Expression], weights: Expression | None
 ) -> tuple[tuple[ColumnGrid, ...], ColumnGrid | None]:
     """Choose the grids of columns and of weights."""
-    bits = _WIDEST if weights is None else _WEIGHTED
-    grids = tuple(ColumnGrid.of(column, bits) for column in columns)
-    if weights is None:
-        return grids, None
-    widest = max(grid.limit.bit_length() for grid in grids)
-    return grids, ColumnGrid.of(weights, _PRODUCT - widest)
+    grids = tuple(ColumnGrid.of(column, _WIDEST, _ROUNDED) for column in columns)
+    return grids, None if weights is None else ColumnGrid.of(weights, _WEIGHTS, _WEIGHTS)
 
 
 def products(
@@ -89,18 +91,18 @@ def products(
     widest = max(grid.limit for grid in grids)
     heaviest = widest * (weight_grid.limit if weight_grid else 1)
     left, right = _digits(heaviest), _digits(widest)
-    largest = min(heaviest, 1 << _DIGIT) * min(widest, 1 << _DIGIT)
+    # A digit of a product with weights is the sum of as many as the column has.
+    largest = min(heaviest, right << _DIGIT) * min(widest, 1 << _DIGIT)
     step = max(1, min(_MOST, _EXACT // max(1, largest)))
     inverse = np.array([float(1 / grid.unit) for grid in grids])
     triangle = np.triu_indices(len(grids))
     total = _Total(len(triangle[0]), left, right, heaviest * widest * len(columns))
     for start in range(0, len(columns), step):
-        part = np.rint(columns[start : start + step] * inverse)
-        heavy = part
+        other = _cut(np.rint(columns[start : start + step] * inverse), right)
+        one = other
         if weights is not None and weight_grid is not None:
-            heavy = part * weight_grid.integers(weights[start : start + step])[:, None]
-        one = _cut(heavy, left)
-        other = one if weights is None else _cut(part, right)
+            by = weight_grid.integers(weights[start : start + step])[:, None]
+            one = _multiplied(other, by, left)
         for i, a in enumerate(one):
             for j, b in enumerate(other):
                 if weights is not None or j >= i:
@@ -123,6 +125,17 @@ def _cut(integers: npt.NDArray[np.float64], count: int) -> list[npt.NDArray[np.f
         digits.append(integers - above * (1 << _DIGIT))
         integers = above
     return [*digits, integers]
+
+
+def _multiplied(
+    digits: Sequence[npt.NDArray[np.float64]], by: npt.NDArray[np.float64], count: int
+) -> list[npt.NDArray[np.float64]]:
+    """Return the digits of a product; each is the sum of as many digits as there are factors."""
+    found = [np.zeros_like(digits[0]) for _ in range(count)]
+    for i, digit in enumerate(digits):
+        for j, part in enumerate(_cut(digit * by, count - i)):
+            found[i + j] += part
+    return found
 
 
 class _Total:
@@ -164,7 +177,9 @@ class ProductTotals:
         with_response: Sums of products with the response, shape (d,).
         response: Sum of the response.
         response_squared: Sum of its squares; 0 if it was not asked for.
+        units: The unit of each column's integers, shape (d,); 1 for one without a grid.
         rounding: The unit that each column was rounded to, shape (d,); 0 for one on its grid.
+        response_rounded: Whether the response was rounded.
         exact: Whether every column, the response and the weights were on their grids.
     """
 
@@ -175,7 +190,9 @@ class ProductTotals:
     with_response: npt.NDArray[Any]
     response: Any
     response_squared: Any
+    units: npt.NDArray[Any]
     rounding: npt.NDArray[Any]
+    response_rounded: bool
     exact: bool
 
 
@@ -264,7 +281,9 @@ class Products:
             full[1:-1, -1],
             full[0, -1],
             full[-1, -1],
+            np.array([mpq(g.unit) if g.exact else mpq(1) for g in grids[1:-1]], object),
             np.array([mpq(0) if g.exact else mpq(g.unit) for g in grids[1:-1]], object),
+            not grids[-1].exact,
             all(grid.exact for grid in every),
         )
 

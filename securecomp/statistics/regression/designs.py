@@ -23,6 +23,8 @@ from securecomp.statistics.site_table import Level, Table
 
 INTERCEPT = "Intercept"
 MAX_COLUMNS = 1000
+Parts = tuple[tuple[Factor, int | None], ...]
+"""What a column is the product of: numbers, and levels with their places."""
 _Coded = tuple[tuple[Factor, bool], ...]
 """The factors of a term, and whether each lacks its reference level."""
 
@@ -42,7 +44,7 @@ class Design:
         numeric: Columns that must have numbers.
         categorical: Columns that must have categories.
         references: Reference levels, as "type[1]", to the names of the columns of all others.
-        indicators: The columns with a level in them.
+        parts: Of each column, what it is the product of; none for the intercept.
     """
 
     formula: Formula
@@ -55,7 +57,7 @@ class Design:
     numeric: tuple[str, ...]
     categorical: tuple[str, ...]
     references: Mapping[str, tuple[str, ...]]
-    indicators: frozenset[str] = frozenset()
+    parts: Mapping[str, Parts]
 
     @classmethod
     def of(
@@ -69,22 +71,20 @@ class Design:
         text = brief(formula.text)
         named: dict[str, Expression] = {}
         references: dict[str, tuple[str, ...]] = {}
-        indicators: set[str] = set()
+        parts: dict[str, Parts] = {}
         for term in _coded(formula.terms):
             columns = list(islice(_columns(term), MAX_COLUMNS + 1))
             if len(term) == 1 and isinstance(term[0][0], Category) and term[0][1]:
                 factor = term[0][0]
-                levels = tuple(name for name, _ in columns)
-                references[f"{factor.text}[{factor.names[factor.reference]}]"] = levels
-            if any(isinstance(factor, Category) for factor, _ in term):
-                indicators.update(name for name, _ in columns)
-            for name, column in columns:
+                levels = tuple(name for name, _, _ in columns)
+                references[factor.called(factor.reference)] = levels
+            for name, column, made_of in columns:
                 if name in named or (name == INTERCEPT and term):
                     raise ParameterError(
                         f"formula {text!r}: two columns of the design are named "
                         f"{brief(name)!r}; rename a column or a level"
                     )
-                named[name] = column
+                named[name], parts[name] = column, made_of
                 if len(named) > MAX_COLUMNS:
                     raise ParameterError(
                         f"formula {text!r}: more than {MAX_COLUMNS} columns; use fewer "
@@ -114,13 +114,8 @@ class Design:
             (*formula.numeric, *(n for n in extra if n not in formula.numeric)),
             formula.categorical,
             references,
-            frozenset(indicators),
+            parts,
         )
-
-    @property
-    def of_levels(self) -> set[str]:
-        """The columns that indicate levels, or combinations of levels with other factors."""
-        return {name for name in self.names if name in self.indicators}
 
     def only(self, names: Collection[str]) -> "Design":
         """Return the design with some of its columns."""
@@ -180,30 +175,30 @@ def new_rows(
     return design, design.rows(table, schema, "error")
 
 
-def _columns(term: _Coded) -> Iterator[tuple[str, Expression]]:
+def _columns(term: _Coded) -> Iterator[tuple[str, Expression, Parts]]:
     """Yield the columns of a term: the last category's levels change slowest."""
     if not term:
-        yield INTERCEPT, expressions.constant(INTERCEPT, 1)
+        yield INTERCEPT, expressions.constant(INTERCEPT, 1), ()
         return
-    choices = []
+    choices: list[list[tuple[str, Expression, tuple[Factor, int | None]]]] = []
     for factor, reduced in term:
         if isinstance(factor, Expression):
-            choices.append([(factor.text, factor)])
+            choices.append([(factor.text, factor, (factor, None))])
             continue
         mark = "T." if reduced else ""
         choices.append(
             [
-                (f"{factor.text}[{mark}{name}]", level)
-                for i, (name, level) in enumerate(zip(factor.names, factor.levels, strict=True))
+                (factor.called(i, mark), level, (factor, i))
+                for i, level in enumerate(factor.levels)
                 if not (reduced and i == factor.reference)
             ]
         )
     for chosen in product(*reversed(choices)):
-        name, column = chosen[-1]
-        for more, factor in reversed(chosen[:-1]):
+        name, column, _ = chosen[-1]
+        for more, number, _ in reversed(chosen[:-1]):
             name = f"{name}:{more}"
-            column = expressions.multiply(name, column, factor)
-        yield name, column
+            column = expressions.multiply(name, column, number)
+        yield name, column, tuple(part for _, _, part in reversed(chosen))
 
 
 def _coded(terms: tuple[tuple[Factor, ...], ...]) -> Iterator[_Coded]:

@@ -19,6 +19,7 @@ from securecomp.errors import ParameterError, brief
 from securecomp.statistics.regression.expressions import ExpressionRows
 
 Vector = npt.NDArray[np.float64]
+_NO_COUNT = 'correct it, or choose family="linear"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ class Logistic(Family):
     ratio = "odds ratio"
 
     def check(self, rows: ExpressionRows, response: str, y: Vector) -> None:
-        rows.refuse((y != 0) & (y != 1), f"response {response}", "is not 0 or 1; correct it")
+        other = 'choose family="poisson" for counts, or "linear" for any number'
+        check_events(rows, response, y, f"logistic regression needs; correct it, {other}")
 
     def terms(self, eta: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
         # exp of nothing positive: it neither overflows nor cancels.
@@ -133,9 +135,10 @@ class Poisson(Family):
     ratio = "rate ratio"
 
     def check(self, rows: ExpressionRows, response: str, y: Vector) -> None:
-        rows.refuse(y < 0, f"response {response}", "is a negative count; correct it")
+        rows.refuse(y < 0, f"response {response}", f"is a negative count; {_NO_COUNT}")
         whole = y == np.rint(y)
-        rows.refuse(~whole, f"response {response}", "is not a whole number, as counts are")
+        why = f"is not a whole number, as counts are; {_NO_COUNT}"
+        rows.refuse(~whole, f"response {response}", why)
 
     def terms(self, eta: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
         mean = np.exp(eta)
@@ -191,6 +194,22 @@ class Gaussian(Family):
 
 
 FAMILIES: Mapping[str, Family] = {f.name: f for f in (Logistic(), Poisson(), Gaussian())}
+
+
+def check_events(rows: ExpressionRows, response: str, y: Vector, needs: str) -> None:
+    """Refuse a response that is not 0 and 1.
+
+    Args:
+        rows: The rows of a site.
+        response: Its name.
+        y: Its values.
+        needs: Who needs it, and what to do, as the end of a sentence.
+
+    Raises:
+        RangeError: It names the site and the first row.
+    """
+    text = f"is not 0 or 1, as {needs}, or write I({response} == ...) for one value"
+    rows.refuse((y != 0) & (y != 1), f"response {response}", text)
 
 
 def family(name: str) -> Family:

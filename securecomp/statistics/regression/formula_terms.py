@@ -49,11 +49,15 @@ def plain(text: str) -> str:
     return "".join(part if i % 2 else re.sub(r"\s", "", part) for i, part in enumerate(found))
 
 
-def read(text: str) -> tuple[Side, Side, Names]:
+def read(text: str, *, one_side: bool = False) -> tuple[Side, Side, Names]:
     """Return the two sides of a formula, and what its identifiers stand for.
 
+    Args:
+        text: The formula.
+        one_side: It is what explains alone, with or without ~ before it; the first side is "_".
+
     Raises:
-        ParameterError: Not a formula of two sides.
+        ParameterError: Not a formula of two sides, or of one.
         BackendUnavailableError: `formulaic` is not installed.
     """
     if not isinstance(text, str) or not text.strip():
@@ -71,6 +75,14 @@ def read(text: str) -> tuple[Side, Side, Names]:
             "formulas come with another package: pip install 'securecomp[models]'"
         ) from None
     named, names = _named(text)
+    if one_side:
+        named = named.strip().removeprefix("~")
+        if "~" in plain(re.sub(r"""'[^']*'|"[^"]*\"""", "", named)):
+            raise ParameterError(
+                f"formula {brief(text)!r}: it is what explains alone, as in '~ age + C(ward)'; "
+                "what is explained is given beside it"
+            )
+        named = f"_ ~ {named}"
     try:
         if _size(DefaultFormulaParser().get_ast(named)) > MAX_TERMS:
             raise ParameterError(f"formula {brief(text)!r}: it has more than {MAX_TERMS} terms")

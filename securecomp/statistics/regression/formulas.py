@@ -55,6 +55,7 @@ class Category:
         levels: Each level's indicator, in the agreed order.
         names: The levels as people read them.
         reference: Place of the level that the others are compared with.
+        plain: Whether columns of it are called "ward=b", and not "ward[T.b]".
     """
 
     text: str
@@ -62,6 +63,12 @@ class Category:
     levels: tuple[Expression, ...]
     names: tuple[str, ...]
     reference: int
+    plain: bool = False
+
+    def called(self, place: int, mark: str = "") -> str:
+        """Return the name of a level's column."""
+        name = self.names[place]
+        return f"{self.text}={name}" if self.plain else f"{self.text}[{mark}{name}]"
 
 
 Factor = Expression | Category
@@ -92,6 +99,7 @@ def parse(
     bounds: Mapping[str, float] | None = None,
     *,
     new_rows: bool = False,
+    one_side: bool = False,
 ) -> Formula:
     """Read a formula.
 
@@ -100,6 +108,7 @@ def parse(
         schema: The agreed grids and levels.
         bounds: Factors, as the formula has them, to the largest absolute value that is agreed.
         new_rows: Read it for rows that stay here: without the response, and without bounds.
+        one_side: It has no response: "~ age + C(ward)".
 
     Raises:
         ParameterError: Not a formula, or something in it that has no meaning here.
@@ -112,14 +121,14 @@ def parse(
             raise ParameterError(
                 f"bounds: a factor is text, as the formula has it, such as 'exp(x)', not {name!r}"
             )
-    left, right, names = formula_terms.read(text)
+    left, right, names = formula_terms.read(text, one_side=one_side)
     reader = _Reader(schema, dict(bounds or {}), new_rows, names)
     if len(left) != 1 or len(left[0]) != 1:
         raise ParameterError(
             f"formula {brief(text)!r}: one response is before ~, as in 'died ~ los + hmo'"
         )
     response: Factor = expressions.constant("", 0)
-    if not new_rows:
+    if not (new_rows or one_side):
         response = reader.factor(*left[0][0])
     found = tuple(tuple(reader.factor(*f) for f in term) for term in right)
     unused = set(reader.bounds) - reader.used
@@ -132,6 +141,17 @@ def parse(
             + more
         )
     return Formula(text, response, found, tuple(reader.numeric), tuple(reader.categorical))
+
+
+def category(
+    schema: Schema, text: str, column: str, reference: int = 0, *, plain: bool = False
+) -> Category:
+    """Return a column's levels as a factor; see `Category`."""
+    levels = schema.levels(column)
+    indicators = tuple(
+        expressions.indicator(f"{text}[{level}]", column, i) for i, level in enumerate(levels)
+    )
+    return Category(text, column, indicators, tuple(map(str, levels)), reference, plain)
 
 
 @dataclass(slots=True)
@@ -199,13 +219,9 @@ class _Reader:
         return self.numeric[name]
 
     def _category(self, text: str, name: str, reference: Level | None) -> Category:
-        levels = self.schema.levels(name)
         first = 0 if reference is None else self._place(text, name, reference)
         self.categorical[name] = None
-        indicators = tuple(
-            expressions.indicator(f"{text}[{level}]", name, i) for i, level in enumerate(levels)
-        )
-        return Category(text, name, indicators, tuple(map(str, levels)), first)
+        return category(self.schema, text, name, first)
 
     def _place(self, text: str, name: str, value: Level) -> int:
         """Return the place of a value among the agreed levels of a column."""

@@ -6,15 +6,17 @@ Every site's rows are read, and refused if they must be, before anything is sent
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from securecomp.errors import ParameterError, brief
 from securecomp.statistics.adder import IntegerBlock, RealBlock
 from securecomp.statistics.inquiry import Inquiry
-from securecomp.statistics.regression import cross_products, expressions
-from securecomp.statistics.regression.cross_products import Products, ProductTotals
+from securecomp.statistics.regression import cross_products, empty_levels, expressions
+from securecomp.statistics.regression.cross_products import ColumnGrid, Products, ProductTotals
 from securecomp.statistics.regression.designs import INTERCEPT, Design
+from securecomp.statistics.regression.empty_levels import UnseenCell
 from securecomp.statistics.regression.families import Family
 from securecomp.statistics.regression.fitting import SitePart
 from securecomp.statistics.schema import MAX_ROWS
@@ -22,7 +24,6 @@ from securecomp.statistics.schema import MAX_ROWS
 STEEPEST = 300.0
 """Of a linear predictor whose exp is still summed."""
 _BITS = 50
-_NAMED = 5
 _WIDE = 100  # columns; of more, rows are counted before there are products
 
 
@@ -42,7 +43,7 @@ class GatheredRows:
         order: Where each coefficient of (intercept, others) is in the design.
         moved: What `centre` has subtracted from the offset.
         left_out: What was done about levels without rows, in words.
-        empty: Columns that were left out because no row has them.
+        unseen: Levels, and combinations of levels, that no row has.
     """
 
     ask: Inquiry
@@ -56,7 +57,7 @@ class GatheredRows:
     order: list[int]
     moved: float = 0.0
     left_out: tuple[str, ...] = ()
-    empty: tuple[str, ...] = ()
+    unseen: tuple[UnseenCell, ...] = ()
 
     @classmethod
     def of(cls, ask: Inquiry, family: Family, design: Design) -> "GatheredRows":
@@ -84,12 +85,16 @@ class GatheredRows:
             heavy,
             family.name == "linear",
         )
+        # Columns stay integers where they have a grid: far from zero their floats have few digits.
+        stepped = [ColumnGrid(Fraction(1), g.limit, True) if g.exact else g for g in grids[1:-1]]
+        stepped = [grids[0], *stepped, grids[-1]]
         blocks, counts, parts = {}, {}, {}
         for table in ask.tables:
             rows = design.rows(table, ask.schema, ask.missing)
             block = np.empty((rows.count, len(columns)), np.float64, "F")
             for i, column in enumerate(columns):
-                block[:, i] = rows.floats(column)
+                whole = grids[i].exact and 0 < i < len(columns) - 1
+                block[:, i] = rows.values(column) if whole else rows.floats(column)
             family.check(rows, design.response_name, block[:, -1])
             weight = shift = None
             if design.weights is not None:
@@ -111,7 +116,7 @@ class GatheredRows:
             )
             _enough(rows_[0][0], len(order), family)
         sums = {
-            site: cross_products.products(block, grids, parts[site].weights, heavy)
+            site: cross_products.products(block, stepped, parts[site].weights, heavy)
             for site, block in blocks.items()
         }
         moments, totals = cross_products.add_products(ask, what, sums, counts, *more)
@@ -122,26 +127,14 @@ class GatheredRows:
         return found
 
     def _leave_out_empty_levels(self) -> None:
-        """Drop the columns of levels, or of their combinations, that no row of any site has.
-
-        Where a reference has no rows, the first level that has some takes its place.
-        """
-        rows = np.array([float(self.moments.squares[i, i]) for i in range(len(self.names))])
-        levels = self.design.of_levels
-        gone = {n for n, size in zip(self.names, rows, strict=True) if size == 0 and n in levels}
-        for reference, others in self.design.references.items():
-            sizes = [self.moments.sums[self.names.index(name)] for name in others]
-            if sum(sizes) == self.moments.weight and self.intercept:
-                first = next(n for n, s in zip(others, sizes, strict=True) if s != 0)
-                self.left_out += (f"{reference} has no rows: {first} is the reference instead",)
-                gone.add(first)
-        empty = sorted(n for n in gone if rows[self.names.index(n)] == 0)
-        if empty:
-            self.empty = tuple(empty)
-            named = ", ".join(empty[:_NAMED]) + (" and more" if len(empty) > _NAMED else "")
-            self.left_out += (f"left out, because no row has them: {named}",)
-        if gone:
-            self._keep([i for i, name in enumerate(self.names) if name not in gone])
+        """Drop what `empty_levels` finds."""
+        m = self.moments
+        sizes = {name: m.squares[i, i] for i, name in enumerate(self.names)}
+        found = empty_levels.find(self.design, sizes, m.weight)
+        self.left_out, self.unseen = found.words, found.unseen
+        if found.gone:
+            self.design = found.left(self.design)
+            self._keep([i for i, name in enumerate(self.names) if name not in found.gone])
 
     def _keep(self, places: Sequence[int]) -> None:
         """Go on with some of the columns beside the intercept."""
@@ -153,12 +146,12 @@ class GatheredRows:
             sums=m.sums[at],
             squares=m.squares[np.ix_(at, at)],
             with_response=m.with_response[at],
+            units=m.units[at],
             rounding=m.rounding[at],
         )
         columns = np.array([*range(first), *(at + first)], np.int64)
         for part in self.parts.values():
             part.z = np.asfortranarray(part.z[:, columns])
-        self.design = self.design.only({INTERCEPT, *self.names})
         names = self.design.names
         self.order = [names.index(n) for n in (*((INTERCEPT,) if first else ()), *self.names)]
 
@@ -206,6 +199,11 @@ class GatheredRows:
 
 
 def _enough(rows: int, size: int, family: Family) -> None:
+    if not rows:
+        raise ParameterError(
+            "no site has a row to fit a model to; check the files, and whether each row lacks one "
+            'of the columns, where missing="drop" leaves it out'
+        )
     if rows < size + (family.name == "linear"):
         raise ParameterError(
             f"{rows} rows do not determine {size} coefficients; use fewer columns, or more rows"

@@ -182,9 +182,9 @@ def _climbed(work: GatheredRows, white: Whitening, tolerance: float, iterations:
 def _deviations(work: GatheredRows) -> Vector:
     """Return each column's root mean square, about its mean with an intercept."""
     m = work.moments
-    mean = np.array([float(s / m.weight) for s in m.sums])
-    squares = np.array([float(m.squares[i, i] / m.weight) for i in range(len(mean))])
-    spread = np.sqrt(np.maximum(squares - mean**2 * work.intercept, 0))
+    # Exact: the squares of columns far from zero differ in their last digits.
+    exact = [m.squares[i, i] - s * s / m.weight * work.intercept for i, s in enumerate(m.sums)]
+    spread = np.sqrt([float(s / m.weight) for s in exact])
     return np.append(np.ones(int(work.intercept)), spread)
 
 

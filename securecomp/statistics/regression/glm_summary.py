@@ -71,7 +71,7 @@ def summary(work: GatheredRows, white: Whitening, found: Found, confidence: floa
         levels={name: work.ask.schema.levels(name) for name in design.categorical},
         run=work.ask.done(),
         left_out=work.left_out,
-        empty=work.empty,
+        unseen=work.unseen,
         **figures,
     )
 

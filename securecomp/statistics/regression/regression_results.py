@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.errors import ParameterError, RangeError
+from securecomp.errors import ParameterError
 from securecomp.show.exhibit import Plot, TextTable
 from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import check_confidence
-from securecomp.statistics.regression.designs import INTERCEPT, Design, new_rows
+from securecomp.statistics.regression.designs import INTERCEPT, new_rows
+from securecomp.statistics.regression.empty_levels import UnseenCell, refuse_unseen
 from securecomp.statistics.regression.families import FAMILIES
 from securecomp.statistics.regression.fitting import NewtonStep
 from securecomp.statistics.regression.gathered_rows import STEEPEST
@@ -56,7 +57,7 @@ class Regression(Analysis):
         levels: The agreed levels of the categorical columns, which `predict` needs.
         run: Protocol and cost.
         left_out: What was done about levels without rows, in words.
-        empty: Columns of the design that were left out because no row has them.
+        unseen: Levels, and combinations of levels, that no row of the fit had.
     """
 
     formula: str
@@ -82,7 +83,7 @@ class Regression(Analysis):
     levels: Mapping[str, tuple[Level, ...]]
     run: Run
     left_out: tuple[str, ...] = ()
-    empty: tuple[str, ...] = ()
+    unseen: tuple[UnseenCell, ...] = ()
 
     @property
     def title(self) -> str:
@@ -224,25 +225,12 @@ class Regression(Analysis):
         if which not in ("mean", "linear"):
             raise ParameterError(f'which is "mean" or "linear", not {which!r}')
         design, rows = new_rows(frame, self.formula, self.levels, self.offset)
+        refuse_unseen(design, rows, self.unseen)
         matrix = design.matrix(rows)
-        self._refuse_unseen(design, matrix)
         eta = matrix[:, [design.names.index(name) for name in self.names]] @ self.params
         if design.offset is not None:
             eta = eta + rows.floats(design.offset)
         return eta if which == "linear" else FAMILIES[self.family].mean(eta)
-
-    def _refuse_unseen(self, design: Design, matrix: Vector) -> None:
-        """Refuse rows of levels that the fit had no row of: nothing is known of them."""
-        places = {name: i for i, name in enumerate(design.names)}
-        unseen = matrix[:, [places[name] for name in self.empty]].any(axis=1)
-        for others in design.references.values():
-            if any(name not in self.names and name not in self.empty for name in others):
-                unseen |= ~matrix[:, [places[name] for name in others]].any(axis=1)
-        if unseen.any():
-            raise RangeError(
-                f"row {int(np.argmax(unseen)) + 1} has a level that no row of the fit had; leave "
-                "such rows out"
-            )
 
     def logistic_model(self, bounds: "Bounds" = None) -> "LogisticModel":
         """Return a logistic model of plain columns; `bounds` as in `LogisticModel.from_sklearn`.

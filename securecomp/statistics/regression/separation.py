@@ -33,11 +33,17 @@ def check_response(work: GatheredRows) -> None:
     """Refuse a response that a constant explains, for a model that has one.
 
     Raises:
-        ParameterError: It is the same in every row.
+        ParameterError: It is the same in every row, or so nearly that rounding has left nothing.
     """
     m, response = work.moments, brief(work.design.response_name)
     if work.family.name == "linear":
         if m.response_squared * m.weight == m.response**2:
+            if m.response_rounded:
+                raise ParameterError(
+                    f"{response} varies so little beside its bound that none of its digits are "
+                    "left, or not at all; agree on fewer decimals, or subtract an agreed number "
+                    "from it, as in I(y - 1000)"
+                )
             raise ParameterError(
                 f"{response} is the same in every row: there is nothing to explain"
             )

@@ -19,9 +19,10 @@ from gmpy2 import mpfr
 from securecomp.errors import ParameterError, brief
 from securecomp.statistics.regression.cross_products import ProductTotals
 
-_PRECISION = 256  # bits; an exact dependency leaves a pivot of 2^-240, a real one at least _LEAST
-_LEAST = 1e-20
-_SAME = 2.0**-140  # of a sum of squares, what 256 bits leave of 0 where a pivot is _LEAST
+_PRECISION = 512  # bits, of which an exact dependency leaves 2^-490
+_ZERO = 2.0**-300  # of a sum of squares about 0: about its mean, it is 0
+_LEAST = 1e-20  # of a sum of squares about the mean, the least pivot that floats can divide by
+_SAME = 2.0**-140  # of a sum of squares, what is left of 0 where a pivot is _LEAST
 _UNITS = 4096
 _ROWS = 1 << 14
 Matrix = npt.NDArray[np.float64]
@@ -34,6 +35,8 @@ class Whitening:
     Attributes:
         intercept: Whether the model has one; it is the first coordinate.
         centre: What is subtracted from each other column, shape (k,).
+        units: What the sites' columns are multiples of, shape (k,); 1 without a grid.
+        origin: The centre in these units, shape (k,).
         transform: T, upper triangular, shape (k, k).
         weight: The sum of the weights, which every coordinate's sum of squares is.
         start: Sums of products of the coordinates with the response, shape (d,).
@@ -48,6 +51,8 @@ class Whitening:
 
     intercept: bool
     centre: Matrix
+    units: Matrix
+    origin: Matrix
     transform: Matrix
     weight: float
     start: Matrix
@@ -75,14 +80,19 @@ class Whitening:
         return found
 
     def apply(self, columns: Matrix) -> None:
-        """Replace the columns of a site, shape (rows, k), by the coordinates, in place."""
+        """Replace the columns of a site, shape (rows, k), by the coordinates, in place.
+
+        Args:
+            columns: In `units`. Integers far from zero lose no digit when they are centred.
+        """
+        transform = self.units[:, None] * self.transform
         for start in range(0, len(columns), _ROWS):
             part = columns[start : start + _ROWS]
-            part[:] = (part - self.centre) @ self.transform
+            part[:] = (part - self.origin) @ transform
 
 
 def whiten(moments: ProductTotals, names: Sequence[str], intercept: bool) -> Whitening:
-    """Compute the transformation, in 256 bits.
+    """Compute the transformation, in 512 bits.
 
     Args:
         moments: The totals.
@@ -90,7 +100,7 @@ def whiten(moments: ProductTotals, names: Sequence[str], intercept: bool) -> Whi
         intercept: Whether there is one.
 
     Raises:
-        ParameterError: A column is a combination of others; it is named.
+        ParameterError: A column is a combination of others, or varies too little for its size.
     """
     with gmpy2.context(gmpy2.get_context(), precision=_PRECISION):
         weight = mpfr(moments.weight)
@@ -99,11 +109,13 @@ def whiten(moments: ProductTotals, names: Sequence[str], intercept: bool) -> Whi
         response = mpfr(moments.response)
         total = mpfr(moments.response_squared)
         centre = np.zeros(len(names))
-        own = np.array([squares[i, i] for i in range(len(names))], object)
+        raw, units = squares.diagonal().copy(), _wide(moments.units)
+        origin = centre
         if intercept:
             # Centred about a float near the mean, which a site can subtract without rounding.
-            centre = np.array([float(s / weight) for s in sums])
-            c = _wide(centre)
+            origin = np.array([float(s / u / weight) for s, u in zip(sums, units, strict=True)])
+            c = _wide(origin) * units
+            centre = _narrow(c)
             squares = squares - np.outer(c, sums) - np.outer(sums, c) + weight * np.outer(c, c)
             product = product - c * response
             total -= response * response / weight
@@ -114,15 +126,14 @@ def whiten(moments: ProductTotals, names: Sequence[str], intercept: bool) -> Whi
             product = product - sums * response / weight
         # Where a column was rounded, what is left of it must be many units.
         rounded = weight * (_UNITS * _wide(moments.rounding)) ** 2
-        for name, size, noise in zip(names, own, rounded, strict=True):
+        for name, size, noise in zip(names, raw, rounded, strict=True):
             if noise > 0 and size <= noise:
                 raise ParameterError(
                     f"{brief(name)}: by the columns' bounds it could be so large that no digits "
-                    "are left for its values; agree on its largest absolute value: "
-                    f"bounds={{{brief(name)!r}: ...}}"
+                    "are left for its values; agree on the largest absolute value of each factor: "
+                    f"bounds={{{', '.join(f'{f!r}: ...' for f in map(brief, name.split(':')))}}}"
                 )
-        least = np.array([max(_LEAST * s, r) for s, r in zip(own, rounded, strict=True)], object)
-        lower, pivots = _factor(squares, least, names, intercept, own)
+        lower, pivots = _Columns(names, intercept, squares, raw, rounded).factor()
         scale = np.array([gmpy2.sqrt(weight / p) for p in pivots], object)
         transform = _inverse(lower).T * scale
         start = transform.T @ product if len(names) else product
@@ -142,6 +153,8 @@ def whiten(moments: ProductTotals, names: Sequence[str], intercept: bool) -> Whi
         return Whitening(
             intercept,
             centre,
+            _narrow(units),
+            origin,
             _narrow(transform),
             float(weight),
             _narrow(start),
@@ -179,29 +192,6 @@ def _narrow(values: Any) -> Matrix:
     return np.array([float(v) for v in array.reshape(-1)]).reshape(array.shape)
 
 
-def _factor(
-    squares: npt.NDArray[Any],
-    least: npt.NDArray[Any],
-    names: Sequence[str],
-    intercept: bool,
-    own: npt.NDArray[Any],
-) -> tuple[npt.NDArray[Any], list[Any]]:
-    """Return L and D of squares = L D L', or refuse a column that depends on those before it."""
-    lower, pivots = squares.copy(), []
-    for j in range(len(names)):
-        pivot = lower[j, j]
-        if own[j] == 0 or pivot <= least[j]:
-            raise _dependent(squares, least, names, intercept, own, j)
-        pivots.append(pivot)
-        column = lower[j + 1 :, j] / pivot
-        for i in range(j + 1, len(names)):
-            lower[i, j + 1 : i + 1] -= column[i - j - 1] * lower[j + 1 : i + 1, j]
-        lower[j + 1 :, j] = column
-        lower[j, j] = mpfr(1)
-        lower[j, j + 1 :] = mpfr(0)
-    return lower, pivots
-
-
 def _inverse(lower: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Invert a lower triangular matrix with ones on its diagonal."""
     size = len(lower)
@@ -211,33 +201,84 @@ def _inverse(lower: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return found
 
 
-def _dependent(
-    squares: npt.NDArray[Any],
-    least: npt.NDArray[Any],
-    names: Sequence[str],
-    intercept: bool,
-    own: npt.NDArray[Any],
-    j: int,
-) -> ParameterError:
-    """Name the columns that one is a combination of."""
-    name = brief(names[j])
-    if own[j] == 0:
-        return ParameterError(f"{name} is 0 in every row of all sites; leave it out")
-    parts: list[str] = []
-    if j:
-        lower, pivots = _factor(squares[:j, :j], least[:j], names[:j], intercept, own[:j])
-        inverse = _inverse(lower)
-        by = inverse.T @ ((inverse @ squares[:j, j]) / np.array(pivots, object))
-        parts = [
-            brief(names[k]) for k in range(j) if abs(by[k]) * gmpy2.sqrt(own[k] / own[j]) > 1e-6
-        ]
-    if not parts:
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Columns whose dependencies are looked for.
+
+    Attributes:
+        names: Of the columns.
+        intercept: Whether there is one beside them.
+        squares: Sums of products, about the means with an intercept, shape (k, k).
+        raw: Sums of squares about 0, shape (k,).
+        rounded: What a pivot must pass where the column was rounded, shape (k,); else 0.
+    """
+
+    names: Sequence[str]
+    intercept: bool
+    squares: npt.NDArray[Any]
+    raw: npt.NDArray[Any]
+    rounded: npt.NDArray[Any]
+
+    def factor(self, size: int | None = None) -> tuple[npt.NDArray[Any], list[Any]]:
+        """Return L and D of squares = L D L', of the first columns.
+
+        Raises:
+            ParameterError: A column depends on those before it; it is named.
+        """
+        size = len(self.names) if size is None else size
+        lower, pivots = self.squares[:size, :size].copy(), []
+        for j in range(size):
+            pivot = lower[j, j]
+            if pivot <= self._least(j):
+                raise self._dependent(j, pivot)
+            pivots.append(pivot)
+            column = lower[j + 1 :, j] / pivot
+            for i in range(j + 1, size):
+                lower[i, j + 1 : i + 1] -= column[i - j - 1] * lower[j + 1 : i + 1, j]
+            lower[j + 1 :, j] = column
+            lower[j, j] = mpfr(1)
+            lower[j, j + 1 :] = mpfr(0)
+        return lower, pivots
+
+    def _least(self, j: int) -> Any:
+        return max(self._zero(j), _LEAST * self.squares[j, j], self.rounded[j])
+
+    def _zero(self, j: int) -> Any:
+        """Return what is 0 beside a column's sum of squares."""
+        return _ZERO * self.raw[j]
+
+    def _dependent(self, j: int, pivot: Any) -> ParameterError:
+        """Say why a column has no coefficient of its own."""
+        name = brief(self.names[j])
+        if self.raw[j] == 0:
+            return ParameterError(f"{name} is 0 in every row of all sites; leave it out")
+        sure = pivot <= self._zero(j) and not self.rounded[j]
+        if self.squares[j, j] > max(self._zero(j), self.rounded[j]):
+            with_one = " up to a constant" if self.intercept else ""
+            nearly = "" if sure else ", or nearly one"
+            return ParameterError(
+                f"{name} is a combination of {self._others(j)}{with_one}{nearly}, so that no "
+                "coefficients are best; leave one of them out"
+                + ("" if sure else ", or subtract agreed numbers first, as in I((x - 60) ** 2)")
+            )
+        if sure:
+            return ParameterError(
+                f"{name} is the same in every row of all sites, as the intercept is; leave it out"
+            )
         return ParameterError(
-            f"{name} is the same in every row of all sites, as the intercept is; leave it out"
+            f"{name} varies so little beside its bound that none of its digits are left, or not at "
+            "all; leave it out, or subtract an agreed number from the column first, as in "
+            "I(x - 1000), and agree on what is left: bounds={'I(x - 1000)': 50}"
         )
-    others = ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
-    with_one = " up to a constant" if intercept else ""
-    return ParameterError(
-        f"{name} is a combination of {others}{with_one}, so that no coefficients are best; "
-        "leave one of them out"
-    )
+
+    def _others(self, j: int) -> str:
+        """Name the columns before one of which it is a combination."""
+        lower, pivots = self.factor(j)
+        inverse, own = _inverse(lower), self.squares.diagonal()
+        by = inverse.T @ ((inverse @ self.squares[:j, j]) / np.array(pivots, object))
+        parts = [
+            brief(self.names[k])
+            for k in range(j)
+            if abs(by[k]) * gmpy2.sqrt(own[k] / own[j]) > 1e-6
+        ]
+        return ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")

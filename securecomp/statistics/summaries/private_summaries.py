@@ -128,7 +128,7 @@ class Noised:
                 plan.accountant,
                 None if ledger is None else cost,
             )
-            remarks = self._remarks(len(statistics), shown_rows)
+            remarks = self._remarks(s, len(statistics), shown_rows)
             results.append(Result(s, shown_rows, run, remarks, guarantee))
         return results
 
@@ -239,7 +239,7 @@ class Noised:
             row["suppressed"] = marks
         return row
 
-    def _remarks(self, questions: int, rows: Sequence[Row]) -> tuple[str, ...]:
+    def _remarks(self, s: Statistic, questions: int, rows: Sequence[Row]) -> tuple[str, ...]:
         terms = self._privacy
         words = []
         if questions > 1:
@@ -251,6 +251,14 @@ class Noised:
             )
         if terms.colluding == 0:
             words.append("each site knows its own noise, and less protects the others from it")
+        persons = max((_most(row.get(key)) for row in rows for key in s.counts), default=0)
+        persons //= terms.neighbours.records
+        if float(terms.cost.delta) * persons >= 1:
+            words.append(
+                f"delta {float(terms.cost.delta):g} is not below 1/{persons}, and there are about "
+                f"{persons} persons: publishing one of them would keep this promise; take a delta "
+                f"of {0.01 / persons:.0e} or less"
+            )
         if any("suppressed" in row for row in rows):
             words.append(
                 f"{self._rule.mark}: a noised count below {self._rule.minimum_count}, which may be "
@@ -299,6 +307,11 @@ def _words(s: Statistic) -> str:
 
 def _each(value: Any, change: Any) -> Any:
     return [_each(v, change) for v in value] if isinstance(value, list) else change(value)
+
+
+def _most(value: Any) -> int:
+    """Return the largest of counts that are shown."""
+    return max(map(_most, value), default=0) if isinstance(value, list) else value or 0
 
 
 def _marked(mark: Any) -> bool:

@@ -16,6 +16,8 @@ from securecomp.statistics.analysis import Analysis
 from securecomp.statistics.distributions import check_confidence, half_width, normal_pvalue
 from securecomp.statistics.regression.covariates import Covariates
 from securecomp.statistics.results import Run
+from securecomp.statistics.survival.cox_likelihood import Ties
+from securecomp.statistics.survival.cox_newton import CoxStep
 from securecomp.statistics.survival.follow_up import TimeGrid
 
 Floats = npt.NDArray[np.float64]
@@ -29,17 +31,12 @@ class CoefficientTest(NamedTuple):
     pvalue: float
 
 
-class CoxStep(NamedTuple):
-    """One step of the fit: log likelihood, how far the next goes in standard errors, halvings."""
-
-    llf: float
-    shift: float
-    halvings: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Baseline:
-    """Breslow's baseline hazard of a stratum, at the covariates' mean over events.
+    """The baseline hazard of a stratum, at the covariates' mean over events.
+
+    Breslow's estimate; with Efron's ties, as R has it, each event of a tie counts among the rows
+    that are left at risk.
 
     Attributes:
         times: Times with events.
@@ -66,6 +63,7 @@ class Cox(Analysis):
         event: Column of events.
         covariates: The covariates, their levels and references.
         strata: Column of strata, or None.
+        ties: "efron" or "breslow".
         names: Of the coefficients.
         params: Log hazard ratios, for one unit or against the reference level.
         covariance: Of the coefficients; the inverse of the observed information.
@@ -89,6 +87,7 @@ class Cox(Analysis):
     event: str
     covariates: Covariates
     strata: str | None
+    ties: Ties
     names: tuple[str, ...]
     params: Floats
     covariance: Floats
@@ -228,12 +227,20 @@ class Cox(Analysis):
             TextTable("", ("step", "log likelihood", "next, in se", "halved"), tuple(steps)),
         ]
 
+    @property
+    def _asked(self) -> str | list[str]:
+        asked = self.covariates.asked
+        return asked if isinstance(asked, str) else list(asked)
+
     def facts(self) -> dict[str, Any]:
         """Return the model as plain objects."""
         return {
             "time": self.time,
             "event": self.event,
             "strata": self.strata,
+            "ties": self.ties,
+            "covariates": self._asked,
+            "left_out": list(self.covariates.left_out),
             "references": dict(self.covariates.references),
             "rows": self.rows,
             "events": self.events,
@@ -283,12 +290,22 @@ class Cox(Analysis):
     def remarks(self) -> list[str]:
         """Return references, ties, what was opened beyond the model, and small counts."""
         said = [f"{c}: against {level}." for c, level in self.covariates.references.items()]
+        said += [f"{words}." for words in self.covariates.left_out]
         cells = sum(len(b.times) for b in self.baselines.values())
         said.append(
-            "Ties by Breslow's method. In every step, sums over the rows at risk became known at "
-            f"each of {cells:,} times with events: 1 + {len(self.names)} numbers each. The sums of "
-            "two times differ by the rows that left between them; if one row did, its covariates "
-            "can be computed. That is more than a regression without times opens; fewer times "
-            "open less."
+            f"Ties by {self.ties.capitalize()}'s method. In every step, sums over the rows at risk "
+            f"became known at each of {cells:,} times with events: 1 + {len(self.names)} numbers "
+            "each. The sums of two times differ by the rows that left between them; if one row "
+            "did, its covariates can be computed. That is more than a regression without times "
+            "opens; fewer times open less."
         )
+        tied = sum(int((b.events > 1).sum()) for b in self.baselines.values())
+        if self.ties == "efron" and tied:
+            said.append(
+                f"At {tied:,} times with two or more events the same sums over these events became "
+                "known; where there are two or three, their covariates follow from the sums of "
+                'several steps. ties="breslow" (--ties breslow) does not open them.'
+            )
+        none = [name for name, b in self.baselines.items() if name and not len(b.times)]
+        said += [f"No events in {self.strata}: {', '.join(none)}."] if none else []
         return [*said, *self.grid.remarks(self.rounded), *self.smallest]
