@@ -214,7 +214,7 @@ def test_data_that_changed_after_messages_were_sent_are_refused(tmp_path):
         study = programs.study_at(member, "north", rows("north"))
         member.study = member.study
         object.__setattr__(member.carrier.study, "patience", 1)
-        with pytest.raises(RemoteProtocolError, match="server 1: nothing came .* server 3"):
+        with pytest.raises(RemoteProtocolError, match=r"server 1: nothing came .* server 3"):
             study.mean("los")
         member.close()
         other = consortium.member("north")

@@ -145,18 +145,13 @@ class PartialLikelihood:
         ]
 
     def predictor(self, g: Floats) -> float:
-<<<<<<< HEAD
-        """Return the public bound of |u'g|."""
-        return math.fsum(np.abs(g) * self.reach)
-=======
         """Return a bound of |u'g|: the public one, or one that is agreed on by a secure sum.
->>>>>>> house
 
         Of covariates that go together, such as a year and its square, the public one may be far
         beyond any row. Then each site adds, for each of a few bounds, whether it has a row beyond
         it; the smallest that no site passes is agreed, and infinity if there is none.
         """
-        most = float(np.abs(g) @ self.reach)
+        most = math.fsum(np.abs(g) * self.reach)
         if most <= MAX_PREDICTOR or not self.fine:
             return most
         if self._agreed is None or self._agreed[0].tolist() != g.tolist():
@@ -202,19 +197,13 @@ class PartialLikelihood:
         bits = 52 + math.ceil(most / math.log(2))
         parts = {site: self._risk(rows, g) for site, rows in self.sites.items()}
         bound = MAX_ROWS * math.exp(most) * max(1.0, float(self.reach.max())) * (1 + 1e-9)
-<<<<<<< HEAD
-        (sums,) = self.ask.adder.add(RealBlock(self.labels, bound, bits, parts))
-        s0, s1 = sums[: len(self.events.d)], sums[len(self.events.d) :]
-        value = math.fsum(self.events.total * g) - math.fsum(self.events.d * np.log(s0))
-        return value, s0, s1.reshape(len(g), -1).T
-=======
         (totals,) = self.ask.adder.add(RealBlock(self.labels, bound, bits, parts))
         size, width = len(self.events.d), 1 + len(g)
         at_risk = totals[: width * size].reshape(width, size)
         tied = np.zeros((width, size))
         tied[:, self.tied] = totals[width * size :].reshape(width, -1)
         sums = RiskSums(at_risk[0], at_risk[1:].T, tied[0], tied[1:].T)
-        value = float(self.events.total @ g)
+        value = math.fsum(self.events.total * g)
         return value - math.fsum(self.count * np.log(self._left(sums))), sums
 
     def _left(self, sums: RiskSums) -> Floats:
@@ -229,7 +218,6 @@ class PartialLikelihood:
     def hazard(self, sums: RiskSums) -> Floats:
         """Return the increments of the cumulative hazard."""
         return self._over_times(self.count / self._left(sums))
->>>>>>> house
 
     def _risk(self, rows: RiskRows, g: Floats) -> Floats:
         w = np.exp(rows.u @ g)
@@ -273,31 +261,6 @@ class PartialLikelihood:
         return squared + (sums.e1 * ee[:, None]).T @ sums.e1
 
 
-<<<<<<< HEAD
-def climb(model: PartialLikelihood) -> CoxMaximum:
-    """Climb from 0 until a step is far below the standard errors."""
-    g = np.zeros(len(model.names))
-    value, s0, s1 = model.likelihood(g)
-    llnull, at_risk, score, history, halved = value, s0, 0.0, list[CoxStep](), 0
-    for number in range(MAX_STEPS + 1):
-        gradient, information, second = model.derivatives(g, s0, s1)
-        if number == 0:
-            _refuse_singular(model, information, second)
-        try:
-            np.linalg.cholesky(information)
-        except np.linalg.LinAlgError:
-            raise _endless(model, g) from None
-        move = np.linalg.solve(information, gradient).astype(np.float64)
-        move, (gain,) = model.ask.agreed("Newton's step", move, [float(gradient @ move)])
-        gain = float(gain)
-        score = gain if number == 0 else score
-        history.append(CoxStep(value, math.sqrt(max(gain, 0.0)), halved))
-        if gain <= _SHIFT**2:
-            return CoxMaximum(g, value, information, s0, llnull, score, at_risk, tuple(history))
-        if number < MAX_STEPS:
-            g, value, s0, s1, halved = _step(model, g, value, move)
-    raise _endless(model, move)
-=======
 def within(
     ask: Inquiry,
     names: Sequence[str],
@@ -306,7 +269,6 @@ def within(
     furthest: Mapping[str, Floats],
 ) -> Floats:
     """Agree on how far covariates are from their centres: one secure sum.
->>>>>>> house
 
     Each site adds, for each power of two, whether it has a row that is further away.
 

@@ -71,7 +71,8 @@ def climb(model: PartialLikelihood) -> CoxMaximum:
         except np.linalg.LinAlgError:
             raise _endless(model, g) from None
         move = np.linalg.solve(information, gradient).astype(np.float64)
-        gain = float(gradient @ move)
+        move, (gain,) = model.ask.agreed("Newton's step", move, [float(gradient @ move)])
+        gain = float(gain)
         score = gain if number == 0 else score
         history.append(CoxStep(value, math.sqrt(max(gain, 0.0)), halved))
         if gain <= _SHIFT**2:
