@@ -297,7 +297,9 @@ class NetworkCarrier(Secret):
         tag = f"{self.run}/stop"
         for sender, _, data in self._state.tagged(tag):
             told = self.talk.open(self._identity, sender, self.name, tag, data, Stop)
-            raise RemoteProtocolError(sender, f"has stopped: {told.reason}")
+            raise RemoteProtocolError(
+                sender, f"has stopped: {told.reason}; begin a new run at all parties (--run)"
+            )
 
     def _tell(self, names: Collection[str], tag: str, message: wire.Message) -> None:
         """Seal a message for several parties. What was put before a restart counts."""

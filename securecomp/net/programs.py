@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from securecomp.errors import ParameterError, RemoteProtocolError, SecureCompError
-from securecomp.net import study_file
+from securecomp.errors import (
+    KeyMismatchError,
+    ParameterError,
+    RemoteProtocolError,
+    SecureCompError,
+)
+from securecomp.net import identity_file, study_file
 from securecomp.net.network_carrier import SESSION, NetworkCarrier, Watch
 from securecomp.net.post_office import PostOffice
 from securecomp.net.relay_client import Note, RelayClient
@@ -84,6 +89,8 @@ class Member:
             raise ParameterError(
                 f"the study has no party {name!r}: {', '.join(sorted(self.study.keys))}"
             )
+        if self.study.keys[name] != identity.public:
+            raise KeyMismatchError(f"the study does not have this key for {name!r}; use its own")
         self.state = SiteState(
             connection.state_file(path, name), self.study.digest + connection.run.encode(), name
         )
@@ -151,6 +158,23 @@ def study_at(member: Member, site: str, frame: Any) -> Study:
 def ask(study: Study, analysis: Analysis) -> Any:
     """Ask one question, and return its result."""
     return getattr(study, analysis.ask)(**analysis.arguments)
+
+
+@contextlib.contextmanager
+def joined(
+    path: Path, site: str, frame: Any, identity: Path, connection: Connection
+) -> Iterator[Study]:
+    """Connect a site for a block of questions; the totals are compared when it ends."""
+    member = Member(path, site, identity_file.read(identity), connection)
+    try:
+        with member.telling():
+            study = study_at(member, site, frame)
+            member.carrier.begin()
+            yield study
+            member.carrier.finish()
+        member.state.finish()
+    finally:
+        member.close()
 
 
 def join(member: Member, site: str, frame: Any) -> Iterator[tuple[Analysis, Any]]:

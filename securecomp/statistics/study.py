@@ -1,8 +1,12 @@
 """A study: several sites, each with its own rows, asked questions about all of them together."""
 
+import contextlib
 import dataclasses
+import importlib
+import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -209,6 +213,50 @@ class Study:
             self.columns = codebook.declared(self.columns)
             if (signatures is None) != (keys is None):
                 raise ParameterError("give the sites' signatures and their public keys together")
+
+    @classmethod
+    @contextlib.contextmanager
+    def join(
+        cls,
+        study: str | os.PathLike[str],
+        *,
+        site: str,
+        data: Any,
+        identity: str | os.PathLike[str],
+        relay: str,
+        run: str = "1",
+        state: str | os.PathLike[str] | None = None,
+        proxy: str | None = None,
+        authority: str | None = None,
+    ) -> "Iterator[Study]":
+        """Take part in a study over a network: the same methods, on this site's own rows.
+
+        Every site asks the same questions in the same order. At the end of the block all totals
+        are compared among the sites.
+
+        Args:
+            study: The study file, signed by all sites.
+            site: This site's name in it.
+            data: This site's rows, a data frame.
+            identity: The file of this site's key.
+            relay: URL of the relay.
+            run: Name of the run.
+            state: File of the state; by default beside the study file.
+            proxy: URL of an HTTP proxy.
+            authority: File of a private certificate authority.
+
+        Raises:
+            AuthenticationError: A site has not signed the study.
+            RemoteProtocolError: A party caused a failure; it is named.
+            BackendUnavailableError: The extra `net` is not installed.
+        """
+        # By name: the network stands on statistics, and not the other way round.
+        programs = importlib.import_module("securecomp.net.programs")
+        connection = programs.Connection(
+            relay, None if state is None else Path(state), run, proxy, authority
+        )
+        with programs.joined(Path(study), site, data, Path(identity), connection) as found:
+            yield found
 
     def count(self, *, by: str | None = None) -> Result:
         """Count rows.

@@ -1,0 +1,75 @@
+"""A consortium of real processes: one command runs it, and kills do not change its result."""
+
+import contextlib
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from consortium import COLUMNS, SITES, Consortium, rows
+from test_over_a_network import TWO, documents, in_one_process
+
+from securecomp.cli.main import main
+from securecomp.net import simulation
+
+
+def test_simulate_is_one_command(tmp_path):
+    files = []
+    for site in SITES:
+        files.append(str(tmp_path / f"{site}.csv"))
+        rows(site).to_csv(files[-1], index=False)
+    study = tmp_path / "study.toml"
+    study.write_text(f'[study]\nprotocol = "masking"\nrows = 1000\n{COLUMNS}\n{TWO}')
+    result = CliRunner().invoke(main, ["simulate", str(study), *files])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)["results"]
+    assert [one["ask"] for one in found] == ["mean(column='los')", "glm(formula='died ~ age')"]
+    apart = Consortium(tmp_path, TWO, "masking")
+    wanted = documents(in_one_process(apart.path))
+    assert {one["ask"]: one["result"] for one in found} == json.loads(json.dumps(wanted))
+
+
+@pytest.mark.slow
+def test_kill_9_of_every_role_and_the_same_result(tmp_path):
+    consortium = Consortium(tmp_path, TWO)
+    for site in SITES:
+        rows(site).to_csv(tmp_path / f"{site}.csv", index=False)
+    url = consortium.url
+
+    def command(name):
+        key = tmp_path / f"{name}.identity"
+        if name in consortium.servers:
+            return simulation.server_command(consortium.path, name, key, url)
+        data = tmp_path / f"{name}.csv"
+        return simulation.join_command(consortium.path, name, data, key, url, "--json")
+
+    wanted = documents(in_one_process(consortium.path))
+    with contextlib.ExitStack() as stack:
+
+        def start(name):
+            running[name] = stack.enter_context(simulation.started(command(name)))
+
+        running = {}
+        consortium.start_relay()
+        for name in (*SITES, *consortium.servers):
+            start(name)
+        victims = ("south", "server 2", "north", "server 1", "south", "west", "server 3")
+        for victim in victims:
+            time.sleep(2.5)
+            process = running[victim]
+            if process.poll() is None:
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+                start(victim)
+            consortium.stop_relay()
+            consortium.start_relay()
+        for site in SITES:
+            out, words = running[site].communicate(timeout=300)
+            assert running[site].returncode == 0, words
+            found = {one["ask"]: one["result"] for one in json.loads(out)["results"]}
+            assert found == json.loads(json.dumps(wanted))
+        consortium.stop_relay()
+    assert Path(consortium.path).exists()
