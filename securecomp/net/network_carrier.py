@@ -151,7 +151,10 @@ class NetworkCarrier(Secret):
         mine = TotalsDigest(self._totals)
         awaited = self._others if self.name == first else [first]
         self._tell([*awaited, *self.study.servers], tag, mine)
-        for site, theirs in self._hear_all(tag, awaited, "the comparison", TotalsDigest).items():
+        # With masking a site may have dropped out; the others end without it.
+        patient = self.name != first or self.study.protocol != "masking"
+        heard = self._hear_all(tag, awaited, "the comparison", TotalsDigest, patient)
+        for site, theirs in heard.items():
             if theirs.digest != self._totals:
                 raise RemoteProtocolError(
                     site, "heard other totals: a server or the relay told the sites different sums"
@@ -313,9 +316,14 @@ class NetworkCarrier(Secret):
         )
 
     def _hear_all(
-        self, tag: str, names: Collection[str], what: str, kind: type[wire.M]
+        self,
+        tag: str,
+        names: Collection[str],
+        what: str,
+        kind: type[wire.M],
+        patient: bool = True,
     ) -> dict[str, wire.M]:
-        heard = self._await(tag, what, list(names), None, True)
+        heard = self._await(tag, what, list(names), None, patient)
         return {
             name: self.talk.open(self._identity, name, self.name, tag, data, kind)
             for name, data in heard.items()

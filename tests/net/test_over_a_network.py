@@ -306,3 +306,28 @@ def test_an_error_at_one_site_stops_all_and_tells_no_value(tmp_path):
     for name in ("north", "west", "server 1"):
         assert str(found[name]).startswith("south: has stopped: an error of its own")
         assert "999" not in str(found[name])
+
+
+def test_masking_goes_on_without_a_site_that_leaves(tmp_path):
+    """All that stay agree on the survivors: their totals are the same."""
+    three = ONE + '[[analyses]]\nask = "sum"\ncolumn = "age"\n[[analyses]]\nask = "count"\n'
+    sites = ("east", "north", "south", "west")
+    consortium = Consortium(tmp_path, three, "masking", sites, "answer_within = 2\n")
+
+    def site(name, frame, run):
+        if name != "west":
+            return consortium.site(name, frame, run)
+        member = consortium.member(name, run)
+        try:
+            return next(programs.join(member, name, rows(name)))  # and never again
+        finally:
+            member.close()
+
+    with consortium.relay():
+        found = consortium.run(site=site)
+    everybody = documents(in_one_process(consortium.path, sites))
+    stayed = documents(in_one_process(consortium.path, sites[:3]))
+    wanted = {**stayed, "mean(column='los')": everybody["mean(column='los')"]}
+    for name in sites[:3]:
+        assert documents(found[name]) == wanted
+    assert found["server"] is None
