@@ -130,6 +130,7 @@ def columns(
     """Return the declared facts about columns."""
     from decimal import Decimal, InvalidOperation
 
+    from securecomp.errors import ParameterError
     from securecomp.statistics import Column
 
     declared = {}
@@ -145,5 +146,8 @@ def columns(
                 f"{name}: expected an integer", param_hint="--decimals"
             ) from None
         found = levels(categories[name]) if name in categories else None
-        declared[name] = Column(bound=bound, decimals=places, levels=found)
+        try:
+            declared[name] = Column(bound=bound, decimals=places, levels=found)
+        except ParameterError as error:
+            raise ParameterError(f"column {name!r}: {error}") from None
     return declared
