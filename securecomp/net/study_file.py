@@ -158,7 +158,10 @@ def _column(name: str, facts: Any) -> Column:
     given = dict(facts)
     if "levels" in given:
         given["levels"] = tuple(given["levels"])
-    return Column(**given)
+    try:
+        return Column(**given)
+    except ParameterError as error:
+        raise ParameterError(f"[columns.{name}]: {error}") from None
 
 
 def _refuse_unknown(table: Mapping[str, Any], known: set[str], where: str) -> None:
