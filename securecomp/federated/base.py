@@ -30,6 +30,7 @@ from securecomp.models import Label
 from securecomp.privacy.guarantee import Guarantee
 from securecomp.privacy.policy import Privacy
 from securecomp.protocol import sum_protocols as sums
+from securecomp.protocol.carrier import Carrier
 from securecomp.protocol.local_carrier import LocalCarrier
 from securecomp.sharing.additive_sum import Sharing
 from securecomp.statistics.regression import designs
@@ -101,20 +102,25 @@ class Federated(BaseEstimator, TrainingArguments):  # type: ignore[misc]  # scik
         read = self._read(data, formula, privacy)
         for name, site in read.sites.items():
             terms.check_rows(name, len(site.features), noised=privacy is not None)
-        terms.fewest(len(read.sites), protocol.fewest)
+        terms.fewest(len(read.everybody), protocol.fewest)
         kind = self.scaling or ("moments" if privacy is None else "bounds")
         loss = self._loss(read.outputs)
         agreed = digest(terms, loss, _facts(read, kind, privacy, protocol))
         record = CheckpointFile(self.checkpoint, agreed)
         names = (*read.names, INTERCEPT) if read.intercept else read.names
         size, columns = len(names) * read.outputs, len(read.names)
-        carrier = LocalCarrier(self.entropy)
+        # Over a network the seed of orders and participants is what gives the sums their ids.
+        apart = data.carrier if isinstance(data, Study) and data.apart else None
+        if apart is not None and privacy is not None:
+            raise ParameterError("training with noise runs in one process only, not over a network")
+        carrier: Carrier = LocalCarrier(self.entropy) if apart is None else apart
+        public = self.entropy if apart is None else apart.session_ids
         state, first = record.load(size, columns), None
         resumed = state is not None
         if state is None:
-            state = checkpoints.begin(size, columns, self.entropy)
+            state = checkpoints.begin(size, columns, public)
             if privacy is None:
-                first = RoundSum(protocol, carrier, tuple(read.sites), protocol.fewest, 0, {})
+                first = RoundSum(protocol, carrier, read.everybody, protocol.fewest, 0, {})
             state = scaling.agree(state, kind, read, first, terms.max_rows)
         scale = Scaling.of(state, read)
         trainer = Trainer(
@@ -124,6 +130,7 @@ class Federated(BaseEstimator, TrainingArguments):  # type: ignore[misc]  # scik
             protocol,
             carrier,
             state,
+            sites=read.everybody,
             resumed=resumed,
             privacy=privacy,
             record=record,
@@ -250,7 +257,7 @@ def _facts(
         promised["cost"] = str(privacy.cost)
         promised["bounds"] = {name: str(privacy.limits(name)) for name in privacy.bounds}
     return {
-        "sites": list(read.sites),
+        "sites": list(read.everybody),
         "formula": read.formula,  # it names the response too
         "columns": list(read.names),
         "classes": [repr(label) for label in read.classes or ()],

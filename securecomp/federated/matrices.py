@@ -87,7 +87,7 @@ def of_arrays(
             labels = _places(site, given, agreed)
             sites[site] = Site(features, one_hot(labels, len(agreed)), labels, units)
     return TrainingData(
-        sites, names, low, high, intercept, agreed, from_data, None, {}, named
+        sites, names, low, high, intercept, agreed, from_data, None, {}, named, tuple(sites),
     )  # fmt: skip
 
 

@@ -127,7 +127,7 @@ def _opened(
         blocks.append(RealBlock([f"sum of {name}" for name in data.names], slack, _BITS, sums))
         labels = [f"sum of squares of {name}" for name in data.names]
         blocks.append(RealBlock(labels, slack, _BITS, squares))
-    totals, _ = opener.add(tuple(data.sites), blocks, {})
+    totals, _ = opener.add(data.everybody, blocks, {})
     rows = totals[0][0]
     if data.classes is not None and rows in totals[0][1:]:
         raise ParameterError(

@@ -18,7 +18,7 @@ out, since the difference of two sums could be one site's change. Else it is don
 it was, over the same sites.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -96,6 +96,7 @@ class Trainer:
         carrier: Carrier,
         state: Checkpoint,
         *,
+        sites: Sequence[str],
         resumed: bool = False,
         privacy: Privacy | None = None,
         record: CheckpointFile | None = None,
@@ -107,10 +108,11 @@ class Trainer:
         Args:
             terms: What was agreed.
             model: What is trained.
-            rows: Each site's.
+            rows: Those of each site that is here.
             protocol: Who adds, and how.
             carrier: Brings messages.
             state: Where it stands.
+            sites: Names of all sites.
             resumed: Whether that was on record.
             privacy: What noise promises; None for none.
             record: Where it is kept how the training stands; by default nowhere.
@@ -127,7 +129,7 @@ class Trainer:
                 "noise in parts protects nobody whose sum is in the clear: each part alone is too "
                 "little; take sharing, masking or paillier"
             )
-        self.sites = tuple(rows)
+        self.sites = tuple(sites)
         for site, own in rows.items():
             terms.check_rows(site, own.count, noised=privacy is not None)
         self.terms = terms if privacy is None else _with_dropouts(terms, privacy)
@@ -236,8 +238,9 @@ class Trainer:
         self, number: int, there: list[str], gone: Gone
     ) -> tuple[Floats, tuple[str, ...], float | None, float | None]:
         terms, weights = self.terms, self.weights
-        counts = {name: self._rows[name].count for name in there}
-        changes = {name: counts[name] * self._change(number, name) for name in there}
+        here = self._here(there)
+        counts = {name: self._rows[name].count for name in here}
+        changes = {name: counts[name] * self._change(number, name) for name in here}
         bound = terms.bound * terms.max_rows
         blocks: list[IntegerBlock | RealBlock] = [
             RealBlock(self.model.labels(), bound, terms.bits, changes),
@@ -246,7 +249,7 @@ class Trainer:
             own = {name: [n] for name, n in counts.items()}
             blocks.append(IntegerBlock([_ROWS], terms.max_rows, own))
         if terms.track_loss:
-            losses = {name: self._loss(number, name, weights) for name in there}
+            losses = {name: self._loss(number, name, weights) for name in here}
             bound = _LARGEST_LOSS * terms.max_rows
             blocks.append(RealBlock(["loss"], bound, _LOSS_BITS, losses))
         totals, names = self.opener.add(there, blocks, gone)
@@ -259,7 +262,7 @@ class Trainer:
     ) -> tuple[Floats, tuple[str, ...], float | None, None]:
         weights, terms, model = self.weights, self.terms, self.model
         parts = {}
-        for name in there:
+        for name in self._here(there):
             if protection.of_sites:
                 vectors = iter([self._proposed(number, name).reshape(1, -1)])
             else:
@@ -274,6 +277,9 @@ class Trainer:
         with np.errstate(all="ignore"):
             gradient = total / examples + local_update.penalised(weights, terms.l2, model.intercept)
             return -terms.learning_rate * gradient, names, examples, None
+
+    def _here(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if name in self._rows]
 
     def _change(self, number: int, name: str) -> Floats:
         """Return a site's change; refuse one that is beyond what was agreed."""
@@ -314,7 +320,8 @@ class Trainer:
             )
         entropy = self._carrier.entropy
         parts = {
-            name: protection.plan.add(0, [self._rows[name].unit_count], entropy) for name in asked
+            name: protection.plan.add(0, [self._rows[name].unit_count], entropy)
+            for name in self._here(asked)
         }
         bound = self.terms.max_rows + protection.plan.reach(0)
         block = IntegerBlock([f"noised number of {protection.privacy.unit}s"], bound, parts)

@@ -50,7 +50,8 @@ class TrainingData:
     """Rows of all sites, and what the sites agreed on.
 
     Attributes:
-        sites: By name.
+        sites: The sites that are here, by name.
+        everybody: Names of all sites.
         names: The columns'.
         low: No value of a column is less, shape (d,).
         high: No value is more.
@@ -72,6 +73,7 @@ class TrainingData:
     formula: str | None
     levels: dict[str, tuple[Level, ...]]
     named: bool
+    everybody: tuple[str, ...]
 
     @property
     def outputs(self) -> int:
@@ -147,7 +149,7 @@ def of_study(
     levels = {name: schema.levels(name) for name in design.categorical}
     return TrainingData(
         sites, names, low, high, INTERCEPT in design.names, classes, dict(schema.from_data),
-        formula, levels, True,
+        formula, levels, True, study.sites,
     )  # fmt: skip
 
 

@@ -145,7 +145,7 @@ class Study:
             raise ParameterError(f'missing is "error" or "drop", not {missing!r}')
         if not isinstance(sites, Mapping):
             raise ParameterError("sites is a mapping from site name to data frame")
-        self._apart = bool(elsewhere)
+        self.apart = bool(elsewhere)
         if len(sites) + len(elsewhere) < 2:
             raise ThresholdError(
                 2,
@@ -203,7 +203,7 @@ class Study:
         if rows is not None and not (whole and 1 <= rows <= MAX_ROWS):
             raise ParameterError(f"rows is a number from 1 to {MAX_ROWS}, not {rows!r}")
         self.rows = None if rows is None else int(rows)
-        self._carrier: Carrier = LocalCarrier() if carrier is None else carrier
+        self.carrier: Carrier = LocalCarrier() if carrier is None else carrier
         self._checked = False
         self._keys = keys
         self._signatures = signatures
@@ -348,7 +348,7 @@ class Study:
         """
         if self.privacy is not None:
             raise ParameterError("answers with noise are not those of the pooled rows")
-        if self._apart:
+        if self.apart:
             raise ParameterError("only a simulation has all rows in one place, to compare with")
         results = [each for each in asked if isinstance(each, Result)]
         if len(results) < len(asked):
@@ -365,7 +365,7 @@ class Study:
             bounds = {**self.codebook.ranges(), **privacy.bounds}
             privacy = dataclasses.replace(privacy, bounds=bounds)
         noised = Noised(privacy, self.tables, self.columns, self.missing, self.rule, self.protocol)
-        return noised.answer(statistics, self._carrier)
+        return noised.answer(statistics, self.carrier)
 
     def inquiry(self) -> Inquiry:
         """Begin a question: agree on facts anew, count messages from zero.
@@ -382,7 +382,7 @@ class Study:
             )
         self.agree()
         return Inquiry(
-            self.tables, self.schema(), self.missing, self.protocol, self._carrier, sites=self.sites
+            self.tables, self.schema(), self.missing, self.protocol, self.carrier, sites=self.sites
         )
 
     def schema(self, tables: Sequence[Table] | None = None) -> Schema:
@@ -391,7 +391,7 @@ class Study:
         Args:
             tables: Rows of the sites here; by default those of the study.
         """
-        closed = STUDY_FILE if self._apart else "codebook" if self.codebook is not None else ""
+        closed = STUDY_FILE if self.apart else "codebook" if self.codebook is not None else ""
         return Schema(
             self.tables if tables is None else tables, self.columns, rows=self.rows, closed=closed
         )
@@ -407,7 +407,7 @@ class Study:
         if codebook is None or self._checked:
             return
         names = [table.site for table in self.tables]
-        own = {name: self._carrier.identity(name) for name in names}
+        own = {name: self.carrier.identity(name) for name in names}
         keys = self._keys if self._keys is not None else {n: i.public for n, i in own.items()}
         unknown = [name for name in names if name not in keys]
         if unknown:

@@ -7,7 +7,9 @@ import pytest
 from cases import each_case
 from consortium import SITES, Consortium, rows
 
+from securecomp.core.entropy import system
 from securecomp.errors import LocalProtocolError, RemoteProtocolError
+from securecomp.federated import FederatedLogisticRegression
 from securecomp.net import programs, study_file
 from securecomp.net.site_state import SiteState
 from securecomp.statistics import Study
@@ -331,3 +333,50 @@ def test_masking_goes_on_without_a_site_that_leaves(tmp_path):
     for name in sites[:3]:
         assert documents(found[name]) == wanted
     assert found["server"] is None
+
+
+@each_case("protocol", ["sharing", "masking"])
+def test_training_is_bit_for_bit_that_of_one_process(protocol, tmp_path):
+    folder = tmp_path / protocol
+    folder.mkdir()
+    consortium = Consortium(folder, ONE, protocol)
+    seeds = {}
+
+    def trained(study, **facts):
+        model = FederatedLogisticRegression(rounds=4, local_epochs=2, batch_size=16, **facts)
+        return model.fit(study, "died ~ age + ward")
+
+    def site(name, frame, run):
+        member = consortium.member(name, run)
+        try:
+            with member.telling():
+                study = programs.study_at(member, name, rows(name))
+                member.carrier.begin()
+                seeds[name] = member.carrier.session_ids(32)
+                model = trained(study)
+                member.carrier.finish()
+            return model
+        finally:
+            member.close()
+
+    with consortium.relay():
+        found = consortium.run(site=site)
+    study = study_file.read(consortium.path)
+    together = Study(
+        {site: rows(site) for site in SITES},
+        columns=study.columns,
+        protocol=study.sums(),
+        rows=study.rows,
+    )
+    assert len(set(seeds.values())) == 1
+    public = [seeds["north"][:16], seeds["north"]]  # the run's id, and the seed of the orders
+
+    def entropy(size):
+        return public.pop(0) if public else system(size)
+
+    wanted = trained(together, entropy=entropy)
+    for name in SITES:
+        assert not isinstance(found[name], BaseException), found[name]
+        assert found[name].coef_.tobytes() == wanted.coef_.tobytes()
+        assert found[name].intercept_.tobytes() == wanted.intercept_.tobytes()
+        assert found[name].history_ == wanted.history_

@@ -28,7 +28,7 @@ def registries(*ranges):
 
 
 def seeded(asked, seed):
-    asked._carrier = LocalCarrier(Replay(seed))
+    asked.carrier = LocalCarrier(Replay(seed))
     return asked
 
 

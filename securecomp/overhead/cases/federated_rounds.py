@@ -44,7 +44,7 @@ def averaged(protocol: str, sites: int) -> Job:
 
     def run(scheme: sums.SumProtocol, carrier: LocalCarrier) -> Trainer:
         carrier.start()
-        trainer = Trainer(terms, model, rows, scheme, carrier, start)
+        trainer = Trainer(terms, model, rows, scheme, carrier, start, sites=tuple(rows))
         trainer.train()
         return trainer
 
