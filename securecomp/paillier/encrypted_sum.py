@@ -115,7 +115,9 @@ class Paillier(PlayedSum):
     ) -> Vector | None:
         """Play the roles of the parties that are here, and return the total if it arrives here."""
         public, elements = self.public(carrier), session.layout.length
-        journal = MemoryJournal()  # nobody takes this session up again: its id is drawn here
+        # In one process nobody takes this session up again: its id is drawn here. A carrier that
+        # replays gives the same randomness again, and refuses other bytes.
+        journal = MemoryJournal()
 
         def upload(name: str) -> dict[str, wire.Buffer]:
             role = sum_roles.Contributor(

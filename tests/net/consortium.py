@@ -13,7 +13,11 @@ from securecomp.net import identity_file, parties, programs, simulation
 from securecomp.net.relay import Relay
 
 SITES = ("north", "south", "west")
-SERVERS = {"sharing": ["server 1", "server 2", "server 3"], "masking": ["server"]}
+SERVERS = {
+    "sharing": ["server 1", "server 2", "server 3"],
+    "masking": ["server"],
+    "paillier": ["aggregator", "key holder"],
+}
 COLUMNS = """
 [columns.los]
 bound = 60
@@ -70,6 +74,7 @@ class Consortium:
         self.port = simulation._free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._thread = None
+        self.private = None  # the key holder's
 
     def start_relay(self):
         app = Relay([parties.load(self.path)[1]], self.folder / "relay.db").app()
@@ -111,7 +116,7 @@ class Consortium:
     def server(self, name, run="1"):
         member = self.member(name, run)
         try:
-            programs.serve(member)
+            programs.serve(member, self.private if name == "key holder" else None)
         finally:
             member.close()
 

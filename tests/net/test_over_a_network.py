@@ -1,5 +1,6 @@
 """Every sum-based analysis over a network: each party apart, and the result that of one process."""
 
+import json
 import sqlite3
 import threading
 
@@ -8,10 +9,11 @@ from cases import each_case
 from consortium import SITES, Consortium, rows
 
 from securecomp.core.entropy import system
-from securecomp.errors import LocalProtocolError, RemoteProtocolError
+from securecomp.errors import KeyMismatchError, LocalProtocolError, RemoteProtocolError
 from securecomp.federated import FederatedLogisticRegression
 from securecomp.net import programs, study_file
 from securecomp.net.site_state import SiteState
+from securecomp.paillier import PrivateKey
 from securecomp.statistics import Study
 
 ANALYSES = """
@@ -380,3 +382,27 @@ def test_training_is_bit_for_bit_that_of_one_process(protocol, tmp_path):
         assert found[name].coef_.tobytes() == wanted.coef_.tobytes()
         assert found[name].intercept_.tobytes() == wanted.intercept_.tobytes()
         assert found[name].history_ == wanted.history_
+
+
+@pytest.mark.parametrize("blind", ["false", "true"])
+def test_paillier_s_private_key_is_at_its_holder_alone(blind, tmp_path):
+    key = PrivateKey.generate(2048)
+    public = json.dumps(key.public.to_json())
+    facts = f"blind = {blind}\npaillier_public = {public}\n"
+    consortium = Consortium(tmp_path, TWO, "paillier", facts=facts)
+    consortium.private = key
+    with consortium.relay():
+        found = consortium.run()
+    study = study_file.read(consortium.path)
+    together = Study(
+        {site: rows(site) for site in SITES},
+        columns=study.columns,
+        protocol=study.sums(key),
+        rows=study.rows,
+    )
+    wanted = {str(a): programs.ask(together, a).to_json() for a in study.analyses}
+    for site in SITES:
+        assert documents(found[site]) == wanted
+    assert found["aggregator"] is found["key holder"] is None
+    with pytest.raises(KeyMismatchError, match="the private key is elsewhere"):
+        study.sums().key(None)
