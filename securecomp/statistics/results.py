@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals as nw
 
@@ -203,6 +203,8 @@ def data_frame(columns: Mapping[str, Sequence[Any]], backend: Backend = "pyarrow
         BackendUnavailableError: The library is not installed.
         ParameterError: There is no such library.
     """
+    if backend not in get_args(Backend):
+        raise ParameterError(f'backend is "pandas", "polars" or "pyarrow", not {backend!r}')
     fitting = {name: list(map(_fitting, cells)) for name, cells in columns.items()}
     try:
         return nw.from_dict(fitting, backend=backend).to_native()
@@ -210,10 +212,6 @@ def data_frame(columns: Mapping[str, Sequence[Any]], backend: Backend = "pyarrow
         raise BackendUnavailableError(
             f"{backend} is not installed; pip install {backend}"
         ) from error
-    except ValueError:
-        raise ParameterError(
-            f'backend is "pandas", "polars" or "pyarrow", not {backend!r}'
-        ) from None
 
 
 def _marks(row: Row) -> dict[str, Any]:

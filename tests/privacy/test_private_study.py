@@ -62,7 +62,7 @@ def private(data=None, *, columns=COLUMNS, protocol="sharing", minimum_count=0, 
         minimum_count=minimum_count,
         privacy=Privacy(**terms),
     )
-    study._carrier.entropy = Replay(seed)
+    study.carrier.entropy = Replay(seed)
     return study
 
 
