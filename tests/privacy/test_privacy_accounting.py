@@ -126,7 +126,7 @@ def test_a_small_delta_is_not_lost_in_rounding(steps, known):
 )
 def test_less_delta_never_costs_less(steps):
     """Over all orders of magnitude, also where one accountant gives way to another."""
-    powers = (3, 9, 11.7, 11.9, 12, 12.05, 12.5, 16, 60, 99, 101)
+    powers = (3, 9, 11.7, 11.9, 12, 12.05, 60, 99, 101)
     found = [total(steps, 10.0**-power) for power in powers]
     assert all(a.epsilon <= b.epsilon for a, b in itertools.pairwise(found))
     for one in found:  # but for the grid

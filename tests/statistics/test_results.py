@@ -195,11 +195,15 @@ def test_a_wide_sum_in_a_frame(value):
     assert int(result.to_frame("pyarrow")["value"][0].as_py()) == value
 
 
-def test_a_library_that_is_not_installed():
+def test_a_library_that_is_not_installed(monkeypatch):
+    def missing(*_, **__):
+        raise ModuleNotFoundError("No module named 'polars'")
+
+    monkeypatch.setattr("narwhals.from_dict", missing)
     with pytest.raises(
-        BackendUnavailableError, match=r"^modin is not installed; pip install modin"
+        BackendUnavailableError, match=r"^polars is not installed; pip install polars"
     ):
-        results()["count"].to_frame("modin")
+        results()["count"].to_frame("polars")
 
 
 def test_a_library_that_there_is_not():
