@@ -94,7 +94,7 @@ def from_outcomes(losses: Floats, masses: Floats, infinite: float, width: float)
 
     Args:
         losses: Of each outcome, shape (outcomes,).
-        masses: How likely each is, likewise.
+        masses: Probability of each, shape (outcomes,).
         infinite: How likely an infinite loss is.
         width: Of the grid.
     """
@@ -302,7 +302,7 @@ class _Weights:
         return max(self.lowest, min(math.floor(bottom / self.width), last)), last
 
     def composed(self) -> tuple[int, Floats, float]:
-        """Return the first cell, weighted masses that are none too small, and the rounding."""
+        """Return the first cell, weighted masses without the too small ones, and the rounding."""
         weighted, spread, rounding = [], 0.0, 0.0
         for j, (one, times) in enumerate(self._answers):
             exponents, norm = self._one(j, self.tilt)

@@ -39,12 +39,12 @@ class UnseenCell:
 
 @dataclass(frozen=True, slots=True)
 class EmptyLevels:
-    """What is left out of a design.
+    """Parts that are left out of a design.
 
     Attributes:
         gone: Columns that are left out.
-        unseen: What no row has.
-        words: What is said of it.
+        unseen: Cells that no row has.
+        words: A remark on them.
         references: Of each category with a reference, by its text, that level's place.
     """
 

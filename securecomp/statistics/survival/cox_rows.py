@@ -1,4 +1,4 @@
-"""What the sites bring to a Cox regression, and what is agreed on before its first step.
+"""Rows of a Cox regression, and the facts that are agreed on before its first step.
 
 1. Exact sums: events at each time of each stratum, rows with each level, and each covariate over
    events. Levels that no row has are left out; covariates are centred at their means over events.
