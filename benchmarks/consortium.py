@@ -81,13 +81,17 @@ def measure(sites: int, protocol: str) -> dict[str, Any]:
             member = programs.ConnectedParty(path, name, key, programs.Connection(url))
             try:
                 found[name] = work(member)
-            except Exception as error:  # noqa: BLE001 - said below, with its party
+            except Exception as error:
                 found[name] = error
             finally:
                 member.close()
 
         def site(name: str) -> Callable[[programs.ConnectedParty], Any]:
-            return lambda member: [r for _, r in programs.join(member, name, frames[name])][0]
+            def joined(member: programs.ConnectedParty) -> Any:
+                ((_, result),) = programs.join(member, name, frames[name])
+                return result
+
+            return joined
 
         with simulation.relay(path, folder / "relay.db") as url:
             threads = [
@@ -101,9 +105,7 @@ def measure(sites: int, protocol: str) -> dict[str, Any]:
                 thread.join()
             apart = time.perf_counter() - start
         study = study_file.read(path)
-        together = Study(
-            frames, columns=study.columns, protocol=study.sums(), rows=study.rows
-        )
+        together = Study(frames, columns=study.columns, protocol=study.sums(), rows=study.rows)
         start = time.perf_counter()
         wanted = together.glm("died ~ los + hmo")
         inside = time.perf_counter() - start

@@ -135,8 +135,8 @@ def test_by_every_engine(facts, names):
 def test_grids_of_dividend_and_divisor(run):
     """Decimals by decimals, by bits, and the other way round: the floor, on a public grid."""
     x, y = [3, -7, 0.5, 99.75], [0.25, 3, -7.5, 41]
-    for x_grid in ({"decimals": 2}, {"bits": 2}, {"bits": 11}):
-        for y_grid in ({"decimals": 3}, {"bits": 2}, {"bits": 9}):
+    for x_grid in ({"decimals": 2}, {"bits": 11}):
+        for y_grid in ({"decimals": 3}, {"bits": 9}):
             a = run.share("north", x, bound=100, **x_grid)
             b = run.share("south", y, bound=50, **y_grid)
             for bits in (None, 5):

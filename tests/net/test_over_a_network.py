@@ -167,7 +167,7 @@ class Killed(BaseException):
     """A process that ends at once."""
 
 
-@each_case("protocol", ["sharing", "masking"])
+@pytest.mark.parametrize("protocol", ["masking", pytest.param("sharing", marks=pytest.mark.slow)])
 def test_a_site_killed_before_and_after_every_transaction_goes_on(protocol, tmp_path, monkeypatch):
     """Other bytes than before a kill would be refused by the relay, and the run would stop."""
     write, seen = SiteState._write, set()
@@ -188,9 +188,7 @@ def test_a_site_killed_before_and_after_every_transaction_goes_on(protocol, tmp_
                 raise Killed
 
     monkeypatch.setattr(SiteState, "_write", counted)
-    folder = tmp_path / protocol
-    folder.mkdir()
-    consortium = Consortium(folder, TWO, protocol)
+    consortium = Consortium(tmp_path, TWO, protocol)
 
     def site(name, frame, run):
         nonlocal thread

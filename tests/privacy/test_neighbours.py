@@ -95,7 +95,7 @@ def test_no_unit_changes_more_than_is_planned_for(unit, relation, missing):
         lambda by: Histogram("x", by, (0.0, 5.0, 50.0)),
         lambda by: CrossTable(None, by, "ward", "code"),
     ]
-    for _ in range(150):
+    for _ in range(60):
         patient = unit == "patient"
         low, high = sorted(rng.sample(ENDS, 2))
         sites = rng.choice([1, 2]) if patient else 1

@@ -223,12 +223,12 @@ def test_values_wider_than_a_share_are_found_by_their_digits():
         low, high = (inverted(values, q) for q in (0.25, 0.75))
         middle = sorted(map(Fraction, values))
         middle = float((middle[(len(values) - 1) // 2] + middle[len(values) // 2]) / 2)
-        for method in ("shares", "counts"):
+        # On shares each bit is a comparison: the short columns are enough.
+        for method in ("shares", "counts") if len(values) < 9 else ("counts",):
             asked = study(*sites, **options)
             found = asked.quantiles("x", (0.25, 0.75), method=method).value
             assert found == {"0.25": low, "0.75": high}, (name, method)
-            if method == "counts" or len(values) < 6:
-                assert asked.median("x", method=method).value == middle, (name, method)
+            assert asked.median("x", method=method).value == middle, (name, method)
 
 
 def test_a_wide_median_opens_no_digit_of_the_middle_two(monkeypatch):
