@@ -102,6 +102,7 @@ class Member:
                 self.study.id,
                 name,
                 identity,
+                connection.run,
                 proxy=connection.proxy,
                 authority=connection.authority,
                 note=note or (lambda _: None),

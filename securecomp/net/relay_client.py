@@ -35,6 +35,7 @@ class RelayClient(Secret):
         study: str,
         name: str,
         identity: Identity,
+        run: str = "",
         *,
         proxy: str | None = None,
         authority: str | None = None,
@@ -48,6 +49,7 @@ class RelayClient(Secret):
             study: Its id at the relay.
             name: The party.
             identity: The party's keys.
+            run: Whose messages are sent and taken.
             proxy: URL of an HTTP proxy; by default what the environment says.
             authority: File of a private certificate authority; by default the system's.
             note: Hears why a request is tried again.
@@ -76,7 +78,7 @@ class RelayClient(Secret):
             verify=verify,
             timeout=httpx2.Timeout(30.0, read=_WAIT + 35.0),
         )
-        self._study, self._identity = study, identity
+        self._study, self._identity, self._run = study, identity, run
         self._name = urllib.parse.quote(name, safe="")
         self._note, self._stopped = note, stopped
 
@@ -108,7 +110,8 @@ class RelayClient(Secret):
 
     def _ask(self, method: str, what: str, query: dict[str, str], body: bytes) -> bytes:
         """Make a request, again and again while the relay cannot be reached."""
-        path, text = f"/v1/{self._study}/{what}", urllib.parse.urlencode(query)
+        path = f"/v1/{self._study}/{what}"
+        text = urllib.parse.urlencode({"run": self._run, **query})
         pause = _FIRST_PAUSE
         while True:
             # Signed anew each time: a nonce is good once.
@@ -116,7 +119,7 @@ class RelayClient(Secret):
             headers["Securecomp-Version"] = str(VERSION)
             try:
                 answer = self._client.request(
-                    method, f"{path}?{text}" if text else path, content=body, headers=headers
+                    method, f"{path}?{text}", content=body, headers=headers
                 )
             except httpx2.TransportError as error:
                 why = f"the relay cannot be reached ({type(error).__name__})"
