@@ -40,6 +40,11 @@ from securecomp.protocol.session import Session
 Watch = Callable[[str, Collection[str]], None]
 """Hears the current step, and which parties are awaited."""
 
+
+class LateError(RemoteProtocolError):
+    """A party is silent. Everybody can be started again, and goes on."""
+
+
 SESSION = "session/"
 """Tags of announcements begin so."""
 
@@ -162,9 +167,18 @@ class NetworkCarrier(Secret):
         self._office.put([])
 
     def stop(self, reason: str) -> None:
-        """Tell all parties that this one cannot go on."""
-        everybody = [name for name in self.study.keys if name != self.name]
-        self._tell(everybody, f"{self.run}/stop", Stop(reason[:500]))
+        """Tell all parties that this one cannot go on.
+
+        Not kept: who starts again would stop all others with what did not go out before.
+        """
+        tag, told = f"{self.run}/stop", Stop(reason[:500])
+        self._office.once(
+            [
+                (name, tag, self.talk.seal(self._identity, self.name, name, tag, told))
+                for name in self.study.keys
+                if name != self.name
+            ]
+        )
 
     def opened(self, session: Session, play: Callable[[], Vector | None]) -> Vector:
         """Return a sum's total: the one that was opened before a restart, or else that of `play`.
@@ -283,7 +297,7 @@ class NetworkCarrier(Secret):
         if not self._office.wait(ready, time.monotonic() + patience):
             missing = [name for name in wanted if name not in found]
             if patient:
-                raise RemoteProtocolError(
+                raise LateError(
                     missing[0],
                     f"nothing came for the step {step!r} within {patience} seconds (awaited: "
                     f"{', '.join(missing)}); start it again there, then here",

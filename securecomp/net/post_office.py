@@ -40,6 +40,10 @@ class PostOffice(Secret):
             self._sending.post([(to, tag, body) for _, to, tag, body in batch])
             self.state.sent(number for number, _, _, _ in batch)
 
+    def once(self, posts: Sequence[Post]) -> None:
+        """Send messages that no restart sends again."""
+        self._sending.post(list(posts))
+
     def wait(self, ready: Callable[[], bool], until: float) -> bool:
         """Wait until something is ready; return False when the time (monotonic) has come.
 

@@ -13,14 +13,15 @@ from typing import Any
 
 from securecomp.errors import (
     KeyMismatchError,
+    LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
     SecureCompError,
 )
 from securecomp.net import identity_file, study_file
-from securecomp.net.network_carrier import SESSION, NetworkCarrier, Watch
+from securecomp.net.network_carrier import SESSION, LateError, NetworkCarrier, Watch
 from securecomp.net.post_office import PostOffice
-from securecomp.net.relay_client import Note, RelayClient
+from securecomp.net.relay_client import RELAY, Note, RelayClient
 from securecomp.net.site_state import SiteState
 from securecomp.net.study_file import Analysis, StudyFile
 from securecomp.net.study_messages import Announcement, TotalsDigest
@@ -122,11 +123,17 @@ class Member:
 
     @contextlib.contextmanager
     def telling(self) -> Iterator[None]:
-        """Tell the other parties if this one fails, unless another one said so first."""
+        """Tell the other parties if this one fails, unless another one said so first.
+
+        What a restart puts right stops nobody else: a silent party, a relay that refuses, a full
+        disk, other rows than before.
+        """
         try:
             yield
+        except (LateError, LocalProtocolError):
+            raise
         except RemoteProtocolError as error:
-            if "has stopped" not in str(error):
+            if error.sender != RELAY and "has stopped" not in str(error):
                 self._tell_stop(str(error))
             raise
         except SecureCompError as error:

@@ -21,7 +21,8 @@ except ImportError as error:  # pragma: no cover - depends on what is installed
 VERSION = 1
 _WAIT = 25
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0
-_RELAY = "relay"
+RELAY = "relay"
+"""Who refuses, in errors."""
 
 Note = Callable[[str], None]
 
@@ -101,7 +102,7 @@ class RelayClient(Secret):
         try:
             return msgspec.msgpack.decode(answer, type=list[tuple[int, str, str, bytes]])
         except msgspec.DecodeError:
-            raise RemoteProtocolError(_RELAY, "its answer is malformed", False) from None
+            raise RemoteProtocolError(RELAY, "its answer is malformed", False) from None
 
     def status(self) -> dict[str, dict[str, float]]:
         """Return what the relay knows of each party."""
@@ -128,9 +129,9 @@ class RelayClient(Secret):
                     return answer.content
                 why = answer.text.strip()[:300] or f"status {answer.status_code}"
                 if answer.status_code < 500 and answer.status_code not in (408, 429):
-                    raise RemoteProtocolError(_RELAY, why, False)
+                    raise RemoteProtocolError(RELAY, why, False)
             if self._stopped():
-                raise RemoteProtocolError(_RELAY, f"{why}; given up", False)
+                raise RemoteProtocolError(RELAY, f"{why}; given up", False)
             self._note(f"{why}; next try in {pause:.1f} s")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)

@@ -1,13 +1,16 @@
 """Parties and relays that do not keep to the protocol, and failures that must not spread."""
 
+import re
+import threading
 import time
 from dataclasses import replace
 
 import pytest
-from consortium import Consortium
-from test_over_a_network import ONE
+from consortium import Consortium, rows
+from test_over_a_network import ONE, documents
 
 from securecomp.errors import RemoteProtocolError
+from securecomp.net import programs, signed_requests
 
 
 def test_who_still_waits_in_one_run_takes_nothing_of_the_next(tmp_path):
@@ -31,3 +34,42 @@ def test_who_still_waits_in_one_run_takes_nothing_of_the_next(tmp_path):
             )
         finally:
             later.close()
+
+
+def test_a_wrong_clock_at_one_site_stops_nobody_for_good(tmp_path, monkeypatch):
+    """It is set right, the site is started again, and the run goes on."""
+    consortium = Consortium(tmp_path, ONE)
+    right, wrong = signed_requests.sign, threading.local()
+
+    def signed(*what):
+        headers = right(*what)
+        if getattr(wrong, "clock", False):
+            created = re.compile(r"created=\d+")
+            headers["Signature-Input"] = created.sub("created=1", headers["Signature-Input"])
+        return headers
+
+    monkeypatch.setattr(signed_requests, "sign", signed)
+
+    def site(name, frame, run):
+        if name == "south":
+            wrong.clock = True
+            with pytest.raises(RemoteProtocolError, match=r"^relay: "):
+                consortium.site(name, frame, run)
+            wrong.clock = False
+        return consortium.site(name, frame, run)
+
+    with consortium.relay():
+        found = consortium.run(site=site)
+    assert documents(found["south"]) == documents(found["north"])
+
+
+def test_who_waited_in_vain_goes_on_when_all_are_started_again(tmp_path):
+    consortium = Consortium(tmp_path, ONE)
+    with consortium.relay():
+        member = consortium.member("south")
+        member.carrier.study = replace(member.study, patience=1)
+        with pytest.raises(RemoteProtocolError, match="north: nothing came"):
+            list(programs.join(member, "south", rows("south")))
+        member.close()
+        found = consortium.run()
+    assert documents(found["south"]) == documents(found["north"])
