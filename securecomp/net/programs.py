@@ -289,6 +289,10 @@ class _Announced:
                 if told.run != carrier.run:
                     continue
                 known = self._read[sender, tag] = (told.number, told.session)
+                # Sums are told apart by their tags: one that was played is never played again,
+                # since its role would seal other messages with the same randomness.
+                if Session.from_bytes(told.session).id.hex() != tag[len(SESSION) :]:
+                    raise RemoteProtocolError(sender, "announced a sum under another one's id")
             by_number.setdefault(known[0], {})[sender] = known[1]
         for number in sorted(by_number):
             told_by = by_number[number]

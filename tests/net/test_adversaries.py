@@ -11,6 +11,9 @@ from test_over_a_network import ONE, documents
 
 from securecomp.errors import RemoteProtocolError
 from securecomp.net import programs, signed_requests
+from securecomp.net.network_carrier import SESSION
+from securecomp.net.study_messages import Announcement
+from securecomp.protocol.session import Layout
 
 
 def test_who_still_waits_in_one_run_takes_nothing_of_the_next(tmp_path):
@@ -73,3 +76,22 @@ def test_who_waited_in_vain_goes_on_when_all_are_started_again(tmp_path):
         member.close()
         found = consortium.run()
     assert documents(found["south"]) == documents(found["north"])
+
+
+def test_a_sum_that_was_played_is_not_played_again_under_another_tag(tmp_path):
+    """A server would seal other messages with the salts of the first time."""
+    sites = ("east", "north", "south")
+    consortium = Consortium(tmp_path, ONE, "masking", sites, "answer_within = 1\n")
+    with consortium.relay():
+        site = consortium.member("north")
+        study = programs.study_at(site, "north", rows("north"))
+        session = study.protocol.session(site.carrier, Layout(1, 5), sites)
+        tag = f"{SESSION}{bytes(16).hex()}"
+        announced = Announcement("1", 0, session.to_bytes())
+        site.carrier._tell(["server"], tag, announced)
+        server = consortium.member("server")
+        server.state.fact(f"played {session.id.hex()}", b"1")
+        with pytest.raises(RemoteProtocolError, match="north: announced a sum under another"):
+            programs.serve(server)
+        site.close()
+        server.close()
