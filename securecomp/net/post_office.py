@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from securecomp.core.secret import Secret
-from securecomp.errors import SecureCompError
+from securecomp.errors import LocalProtocolError, SecureCompError
 from securecomp.net.relay_client import RelayClient
 from securecomp.net.site_state import Post, SiteState
 
@@ -77,9 +77,10 @@ class PostOffice(Secret):
                     )
             except SecureCompError as error:
                 self._failed = error
-            except Exception:
-                if not self._stopped:
-                    raise
+            except Exception as error:  # whatever it is: who waits must hear of it
+                self._failed = LocalProtocolError(
+                    f"listening has failed: {type(error).__name__}: {error}; start it again"
+                )
             with contextlib.suppress(RuntimeError), self._news:
                 self._news.notify_all()
             if self._failed is not None:
