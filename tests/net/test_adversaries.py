@@ -4,15 +4,19 @@ import re
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from cases import each_case
 from consortium import Consortium, rows
 from test_over_a_network import ONE, documents
 
-from securecomp.errors import RemoteProtocolError
+from securecomp.errors import LocalProtocolError, RemoteProtocolError
 from securecomp.net import programs, signed_requests
 from securecomp.net.network_carrier import SESSION
-from securecomp.net.study_messages import Announcement
+from securecomp.net.post_office import PostOffice
+from securecomp.net.study_messages import Announcement, Proposal
 from securecomp.protocol.session import Layout
 
 
@@ -95,3 +99,27 @@ def test_a_sum_that_was_played_is_not_played_again_under_another_tag(tmp_path):
             programs.serve(server)
         site.close()
         server.close()
+
+
+def test_a_listener_that_breaks_is_not_awaited_for_an_hour():
+    def broken(after):
+        raise ZeroDivisionError("a fault of a library")
+
+    client = SimpleNamespace(take=broken, close=lambda: None)
+    state = SimpleNamespace(read=0)
+    office = PostOffice(state, lambda: client)
+    with pytest.raises(LocalProtocolError, match="listening has failed: ZeroDivisionError"):
+        office.wait(lambda: False, time.monotonic() + 20)
+    office.close()
+
+
+@each_case("values", [b"abc", bytes(8), b""])
+def test_a_malformed_proposal_is_refused_by_name(values, tmp_path_factory):
+    consortium = Consortium(tmp_path_factory.mktemp("study"), ONE)
+    with consortium.relay():
+        north, south = consortium.member("north"), consortium.member("south")
+        north.carrier._tell(["south"], "1/agree/0", Proposal(values))
+        with pytest.raises(RemoteProtocolError, match="north: proposed other numbers"):
+            south.carrier.agree("a step", [np.nan], 1e-6)
+        north.close()
+        south.close()
