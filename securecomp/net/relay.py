@@ -14,6 +14,7 @@ Each run (?run=NAME) has queues of its own: who still waits in one run takes not
 
 import asyncio
 import contextlib
+import math
 import time
 import urllib.parse
 from collections import defaultdict
@@ -141,6 +142,8 @@ class Relay:
         try:
             after = int(request.query_params.get("after", "0"))
             wait = min(float(request.query_params.get("wait", "0")), LONGEST_WAIT)
+            if not 0 <= after < 1 << 63 or not 0 <= wait < math.inf:
+                raise ValueError
         except ValueError:
             raise HTTPException(400, "after and wait are numbers") from None
         place = _queues(study, request), recipient
