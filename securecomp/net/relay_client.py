@@ -55,6 +55,9 @@ class RelayClient(Secret):
             authority: File of a private certificate authority; by default the system's.
             note: Hears why a request is tried again.
             stopped: Whether to give up trying.
+
+        Raises:
+            ParameterError: An address that is none, or no file of certificates.
         """
         verify: object = True
         if authority is not None:
@@ -74,8 +77,8 @@ class RelayClient(Secret):
             except ImportError:
                 verify = True
         self._client = httpx2.Client(
-            base_url=url.rstrip("/"),
-            proxy=proxy,
+            base_url=_address(url),
+            proxy=None if proxy is None else _address(proxy),
             verify=verify,
             timeout=httpx2.Timeout(30.0, read=_WAIT + 35.0),
         )
@@ -135,3 +138,14 @@ class RelayClient(Secret):
             self._note(f"{why}; next try in {pause:.1f} s")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _address(url: str) -> str:
+    """Return a URL without a slash at its end; refuse what no request can go to."""
+    try:
+        found = httpx2.URL(url.rstrip("/"))
+    except httpx2.InvalidURL as error:
+        raise ParameterError(f"{url}: not an address: {error}") from None
+    if found.scheme not in ("http", "https") or not found.host:
+        raise ParameterError(f"{url}: not an address; one is https://relay.example.org")
+    return str(found)
