@@ -45,8 +45,8 @@ class LateError(RemoteProtocolError):
     """A party is silent. Everybody can be started again, and goes on."""
 
 
-SESSION = "session/"
-"""Tags of announcements begin so."""
+SESSION = "/session/"
+"""Tags of announcements begin so, and none of a run: a run's name has no slash."""
 
 
 class NetworkCarrier(Secret):

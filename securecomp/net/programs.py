@@ -52,7 +52,7 @@ class Connection:
         """Return where the state is kept."""
         if self.state is not None:
             return self.state
-        return study.with_name(f"{study.name}.{party}.{self.run}.state")
+        return study.with_name(f"{study.name}.{party.replace('/', '%2F')}.{self.run}.state")
 
 
 class Member:
@@ -83,8 +83,9 @@ class Member:
             KeyMismatchError: The study has another key for the party.
             ParameterError: The study file or the state cannot be used.
         """
-        if not connection.run or len(connection.run) > 40 or "/" in connection.run:
-            raise ParameterError("the run's name has 1 to 40 characters and no slash")
+        run = connection.run
+        if not 0 < len(run) <= 40 or "/" in run or not run.isprintable():
+            raise ParameterError("the run's name has 1 to 40 printable characters and no slash")
         self.study = study_file.verify(path)
         if name not in self.study.keys:
             raise ParameterError(
