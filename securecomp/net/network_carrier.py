@@ -187,6 +187,8 @@ class NetworkCarrier(Secret):
             LocalProtocolError: The program asks another question than before the restart.
         """
         number, self._number = self._number, self._number + 1
+        # Each sum has its own: a program that draws less before one does not shift the next one's.
+        self.entropy = self._source("program", self._number.to_bytes(8, "big"), self._totals)
         known = self._state.total(number)
         if known is not None and known[0] != session.agreement:
             raise LocalProtocolError(
@@ -205,6 +207,7 @@ class NetworkCarrier(Secret):
         else:
             packed = known[1]
         self._totals = hashlib.sha256(self._totals + session.agreement + packed).digest()
+        self.entropy = self._source("program", self._number.to_bytes(8, "big"), self._totals)
         return np.frombuffer(packed, "<i8").astype(np.int64)
 
     def agree(self, what: str, values: npt.ArrayLike, tolerance: float) -> npt.NDArray[np.float64]:

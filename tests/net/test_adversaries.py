@@ -9,14 +9,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from cases import each_case
-from consortium import Consortium, rows
+from consortium import SITES, Consortium, rows
+from msgspec import structs
 from test_over_a_network import ONE, documents
+from test_relay import ask
 
-from securecomp.errors import LocalProtocolError, RemoteProtocolError
-from securecomp.net import programs, signed_requests
+from securecomp.errors import LocalProtocolError, ParameterError, RemoteProtocolError
+from securecomp.net import programs, signed_requests, study_file
 from securecomp.net.network_carrier import SESSION
 from securecomp.net.post_office import PostOffice
+from securecomp.net.relay_client import RelayClient
 from securecomp.net.study_messages import Announcement, Proposal
+from securecomp.protocol.identity import Identity
 from securecomp.protocol.session import Layout
 
 
@@ -123,3 +127,61 @@ def test_a_malformed_proposal_is_refused_by_name(values, tmp_path_factory):
             south.carrier.agree("a step", [np.nan], 1e-6)
         north.close()
         south.close()
+
+
+def test_a_run_may_be_named_as_announcements_are(tmp_path):
+    consortium = Consortium(tmp_path, ONE)
+    with consortium.relay():
+        found = consortium.run(run="session")
+    assert documents(found["south"]) == documents(found["north"])
+    assert found["server 1"] is None
+
+
+@each_case("run", ["", "a/b", "\0", "\udc80", "a\nb", "x" * 41])
+def test_names_of_runs_that_no_file_can_have(run, tmp_path_factory):
+    consortium = Consortium(tmp_path_factory.mktemp("study"), ONE)
+    with pytest.raises(ParameterError, match="the run's name has"):
+        consortium.member("north", run)
+
+
+def test_a_party_with_a_slash_in_its_name_has_a_state(tmp_path):
+    consortium = Consortium(tmp_path, ONE)
+    state = programs.Connection("http://x").state_file(consortium.path, "a/b")
+    assert state.parent == tmp_path
+    assert state.name == "study.toml.a%2Fb.1.state"
+
+
+@each_case("query", ["wait=nan", "after=" + "9" * 30, "after=-1"])
+def test_the_relay_refuses_numbers_that_would_upset_it(query, tmp_path_factory):
+    consortium = Consortium(tmp_path_factory.mktemp("study"), ONE)
+    with consortium.relay():
+        answer = ask(consortium, "GET", "messages", query)
+    assert (answer.status_code, answer.text) == (400, "after and wait are numbers\n")
+
+
+@each_case(
+    "url, proxy",
+    [("foo", None), ("http://a:b", None), ("ftp://x", None), ("http://x", "foo")],
+)
+def test_an_address_that_is_none_is_refused_at_once(url, proxy):
+    with pytest.raises(ParameterError, match=r"^(foo|http://a:b|ftp://x): not an address"):
+        RelayClient(url, "0" * 32, "north", Identity.generate(), proxy=proxy)
+
+
+def test_hiding_numbers_of_a_sum_serve_no_other_sum(tmp_path):
+    """A program that is mended before its restart draws less before the same sums."""
+    consortium = Consortium(tmp_path, ONE)
+    drawn = []
+    for before in (5, 0):
+        member = consortium.member("north")
+        carrier = member.carrier
+        carrier._tell = lambda *_: None
+        carrier.entropy(before)  # a question that was refused, and is asked no more
+        session = study_file.read(consortium.path).sums().session(carrier, Layout(1, 5), SITES)
+        for _ in range(2):
+            drawn.append(carrier.entropy(40))
+            carrier.opened(session, lambda: np.zeros(1, np.int64))
+            session = structs.replace(session, id=carrier.session_ids(16))
+        member.close()
+    assert drawn[1] == drawn[3]  # the second sum is the same, whatever came before the first
+    assert drawn[2] != drawn[1]
