@@ -40,8 +40,13 @@ from securecomp.protocol.session import Session
 Watch = Callable[[str, Collection[str]], None]
 """Hears the current step, and which parties are awaited."""
 
-SESSION = "session/"
-"""Tags of announcements begin so."""
+
+class LateError(RemoteProtocolError):
+    """A party is silent. Everybody can be started again, and goes on."""
+
+
+SESSION = "/session/"
+"""Tags of announcements begin so, and none of a run: a run's name has no slash."""
 
 
 class NetworkCarrier(Secret):
@@ -162,9 +167,18 @@ class NetworkCarrier(Secret):
         self._office.put([])
 
     def stop(self, reason: str) -> None:
-        """Tell all parties that this one cannot go on."""
-        everybody = [name for name in self.study.keys if name != self.name]
-        self._tell(everybody, f"{self.run}/stop", Stop(reason[:500]))
+        """Tell all parties that this one cannot go on.
+
+        Not kept: who starts again would stop all others with what did not go out before.
+        """
+        tag, told = f"{self.run}/stop", Stop(reason[:500])
+        self._office.once(
+            [
+                (name, tag, self.talk.seal(self._identity, self.name, name, tag, told))
+                for name in self.study.keys
+                if name != self.name
+            ]
+        )
 
     def opened(self, session: Session, play: Callable[[], Vector | None]) -> Vector:
         """Return a sum's total: the one that was opened before a restart, or else that of `play`.
@@ -173,6 +187,8 @@ class NetworkCarrier(Secret):
             LocalProtocolError: The program asks another question than before the restart.
         """
         number, self._number = self._number, self._number + 1
+        # Each sum has its own: a program that draws less before one does not shift the next one's.
+        self.entropy = self._source("program", self._number.to_bytes(8, "big"), self._totals)
         known = self._state.total(number)
         if known is not None and known[0] != session.agreement:
             raise LocalProtocolError(
@@ -191,6 +207,7 @@ class NetworkCarrier(Secret):
         else:
             packed = known[1]
         self._totals = hashlib.sha256(self._totals + session.agreement + packed).digest()
+        self.entropy = self._source("program", self._number.to_bytes(8, "big"), self._totals)
         return np.frombuffer(packed, "<i8").astype(np.int64)
 
     def agree(self, what: str, values: npt.ArrayLike, tolerance: float) -> npt.NDArray[np.float64]:
@@ -204,9 +221,11 @@ class NetworkCarrier(Secret):
         else:
             heard = self._hear_all(tag, [self._first], what, Proposal)
             packed = heard[self._first].values
-        found = np.frombuffer(packed, "<f8").astype(np.float64)
+        sized = len(packed) == 8 * mine.size
+        found = np.frombuffer(packed if sized else b"", "<f8").astype(np.float64)
         scale = float(np.abs(mine).max(initial=0.0))
-        same = found.shape == mine.shape and np.isfinite(found).all()
+        # Of numbers that are none nothing is within the tolerance.
+        same = sized and np.isfinite(found).all() and np.isfinite(mine).all()
         if not same or float(np.abs(found - mine).max(initial=0.0)) > tolerance * scale:
             raise RemoteProtocolError(
                 self._first, f"proposed other numbers than this site has computed: {what}"
@@ -283,7 +302,7 @@ class NetworkCarrier(Secret):
         if not self._office.wait(ready, time.monotonic() + patience):
             missing = [name for name in wanted if name not in found]
             if patient:
-                raise RemoteProtocolError(
+                raise LateError(
                     missing[0],
                     f"nothing came for the step {step!r} within {patience} seconds (awaited: "
                     f"{', '.join(missing)}); start it again there, then here",

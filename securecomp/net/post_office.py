@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from securecomp.core.secret import Secret
-from securecomp.errors import SecureCompError
+from securecomp.errors import LocalProtocolError, SecureCompError
 from securecomp.net.relay_client import RelayClient
 from securecomp.net.site_state import Post, SiteState
 
@@ -39,6 +39,10 @@ class PostOffice(Secret):
         while batch := self.state.unsent(_BATCH):
             self._sending.post([(to, tag, body) for _, to, tag, body in batch])
             self.state.sent(number for number, _, _, _ in batch)
+
+    def once(self, posts: Sequence[Post]) -> None:
+        """Send messages that no restart sends again."""
+        self._sending.post(list(posts))
 
     def wait(self, ready: Callable[[], bool], until: float) -> bool:
         """Wait until something is ready; return False when the time (monotonic) has come.
@@ -73,9 +77,10 @@ class PostOffice(Secret):
                     )
             except SecureCompError as error:
                 self._failed = error
-            except Exception:
-                if not self._stopped:
-                    raise
+            except Exception as error:  # whatever it is: who waits must hear of it
+                self._failed = LocalProtocolError(
+                    f"listening has failed: {type(error).__name__}: {error}; start it again"
+                )
             with contextlib.suppress(RuntimeError), self._news:
                 self._news.notify_all()
             if self._failed is not None:

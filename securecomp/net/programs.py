@@ -13,14 +13,15 @@ from typing import Any
 
 from securecomp.errors import (
     KeyMismatchError,
+    LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
     SecureCompError,
 )
 from securecomp.net import identity_file, study_file
-from securecomp.net.network_carrier import SESSION, NetworkCarrier, Watch
+from securecomp.net.network_carrier import SESSION, LateError, NetworkCarrier, Watch
 from securecomp.net.post_office import PostOffice
-from securecomp.net.relay_client import Note, RelayClient
+from securecomp.net.relay_client import RELAY, Note, RelayClient
 from securecomp.net.site_state import SiteState
 from securecomp.net.study_file import Analysis, StudyFile
 from securecomp.net.study_messages import Announcement, TotalsDigest
@@ -51,7 +52,7 @@ class Connection:
         """Return where the state is kept."""
         if self.state is not None:
             return self.state
-        return study.with_name(f"{study.name}.{party}.{self.run}.state")
+        return study.with_name(f"{study.name}.{party.replace('/', '%2F')}.{self.run}.state")
 
 
 class Member:
@@ -82,8 +83,9 @@ class Member:
             KeyMismatchError: The study has another key for the party.
             ParameterError: The study file or the state cannot be used.
         """
-        if not connection.run or len(connection.run) > 40 or "/" in connection.run:
-            raise ParameterError("the run's name has 1 to 40 characters and no slash")
+        run = connection.run
+        if not 0 < len(run) <= 40 or "/" in run or not run.isprintable():
+            raise ParameterError("the run's name has 1 to 40 printable characters and no slash")
         self.study = study_file.verify(path)
         if name not in self.study.keys:
             raise ParameterError(
@@ -102,6 +104,7 @@ class Member:
                 self.study.id,
                 name,
                 identity,
+                connection.run,
                 proxy=connection.proxy,
                 authority=connection.authority,
                 note=note or (lambda _: None),
@@ -121,11 +124,17 @@ class Member:
 
     @contextlib.contextmanager
     def telling(self) -> Iterator[None]:
-        """Tell the other parties if this one fails, unless another one said so first."""
+        """Tell the other parties if this one fails, unless another one said so first.
+
+        What a restart puts right stops nobody else: a silent party, a relay that refuses, a full
+        disk, other rows than before.
+        """
         try:
             yield
+        except (LateError, LocalProtocolError):
+            raise
         except RemoteProtocolError as error:
-            if "has stopped" not in str(error):
+            if error.sender != RELAY and "has stopped" not in str(error):
                 self._tell_stop(str(error))
             raise
         except SecureCompError as error:
@@ -281,6 +290,10 @@ class _Announced:
                 if told.run != carrier.run:
                     continue
                 known = self._read[sender, tag] = (told.number, told.session)
+                # Sums are told apart by their tags: one that was played is never played again,
+                # since its role would seal other messages with the same randomness.
+                if Session.from_bytes(told.session).id.hex() != tag[len(SESSION) :]:
+                    raise RemoteProtocolError(sender, "announced a sum under another one's id")
             by_number.setdefault(known[0], {})[sender] = known[1]
         for number in sorted(by_number):
             told_by = by_number[number]

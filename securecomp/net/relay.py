@@ -8,10 +8,13 @@ are signed by the parties' keys (`signed_requests`), so a proxy that ends TLS ca
     GET  /v1/STUDY/messages       waits up to 25 seconds for messages after ?after=N
     GET  /v1/STUDY/status         when each party was last seen, and what waits for it
     GET  /health, /metrics        for those who run it
+
+Each run (?run=NAME) has queues of its own: who still waits in one run takes nothing of another.
 """
 
 import asyncio
 import contextlib
+import math
 import time
 import urllib.parse
 from collections import defaultdict
@@ -125,13 +128,13 @@ class Relay:
             if not 0 < len(tag) <= 200:
                 raise HTTPException(400, "a tag has 1 to 200 characters")
         try:
-            await run_in_threadpool(self._store.put, study.id, sender, batch)
+            await run_in_threadpool(self._store.put, _queues(study, request), sender, batch)
         except RemoteProtocolError as error:
             raise HTTPException(409, str(error)) from None
         except ParameterError as error:
             raise HTTPException(507, str(error)) from None
         for recipient in {recipient for recipient, _, _ in batch}:
-            self._news[study.id, recipient].set()
+            self._news[_queues(study, request), recipient].set()
         return Response(status_code=204)
 
     async def _get(self, request: Request) -> Response:
@@ -139,9 +142,11 @@ class Relay:
         try:
             after = int(request.query_params.get("after", "0"))
             wait = min(float(request.query_params.get("wait", "0")), LONGEST_WAIT)
+            if not 0 <= after < 1 << 63 or not 0 <= wait < math.inf:
+                raise ValueError
         except ValueError:
             raise HTTPException(400, "after and wait are numbers") from None
-        place = study.id, recipient
+        place = _queues(study, request), recipient
         if self._waiting[place] >= _MOST_WAITING:
             raise HTTPException(429, "too many requests wait for this party's messages")
         end = time.monotonic() + wait
@@ -150,9 +155,7 @@ class Relay:
             while True:
                 news = self._news[place]
                 news.clear()
-                found = await run_in_threadpool(
-                    self._store.take, study.id, recipient, after, MOST_TAKEN
-                )
+                found = await run_in_threadpool(self._store.take, *place, after, MOST_TAKEN)
                 left = end - time.monotonic()
                 if found or left <= 0:
                     return Response(msgspec.msgpack.encode(found), media_type="application/msgpack")
@@ -165,7 +168,7 @@ class Relay:
 
     async def _status(self, request: Request) -> Response:
         study, _, _ = await self._sender(request)
-        waiting = await run_in_threadpool(self._store.waiting, study.id)
+        waiting = await run_in_threadpool(self._store.waiting, _queues(study, request))
         return JSONResponse(
             {
                 name: {
@@ -185,6 +188,11 @@ class Relay:
         return PlainTextResponse(
             f"securecomp_relay_messages_waiting {number}\nsecurecomp_relay_bytes_waiting {size}\n"
         )
+
+
+def _queues(study: Parties, request: Request) -> str:
+    """Return the name under which the queues of a run are stored."""
+    return f"{study.id}/{request.query_params.get('run', '')}"
 
 
 async def _body(request: Request) -> bytes:

@@ -21,7 +21,8 @@ except ImportError as error:  # pragma: no cover - depends on what is installed
 VERSION = 1
 _WAIT = 25
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0
-_RELAY = "relay"
+RELAY = "relay"
+"""Who refuses, in errors."""
 
 Note = Callable[[str], None]
 
@@ -35,6 +36,7 @@ class RelayClient(Secret):
         study: str,
         name: str,
         identity: Identity,
+        run: str = "",
         *,
         proxy: str | None = None,
         authority: str | None = None,
@@ -48,10 +50,14 @@ class RelayClient(Secret):
             study: Its id at the relay.
             name: The party.
             identity: The party's keys.
+            run: Whose messages are sent and taken.
             proxy: URL of an HTTP proxy; by default what the environment says.
             authority: File of a private certificate authority; by default the system's.
             note: Hears why a request is tried again.
             stopped: Whether to give up trying.
+
+        Raises:
+            ParameterError: An address that is none, or no file of certificates.
         """
         verify: object = True
         if authority is not None:
@@ -71,12 +77,12 @@ class RelayClient(Secret):
             except ImportError:
                 verify = True
         self._client = httpx2.Client(
-            base_url=url.rstrip("/"),
-            proxy=proxy,
+            base_url=_address(url),
+            proxy=None if proxy is None else _address(proxy),
             verify=verify,
             timeout=httpx2.Timeout(30.0, read=_WAIT + 35.0),
         )
-        self._study, self._identity = study, identity
+        self._study, self._identity, self._run = study, identity, run
         self._name = urllib.parse.quote(name, safe="")
         self._note, self._stopped = note, stopped
 
@@ -99,7 +105,7 @@ class RelayClient(Secret):
         try:
             return msgspec.msgpack.decode(answer, type=list[tuple[int, str, str, bytes]])
         except msgspec.DecodeError:
-            raise RemoteProtocolError(_RELAY, "its answer is malformed", False) from None
+            raise RemoteProtocolError(RELAY, "its answer is malformed", False) from None
 
     def status(self) -> dict[str, dict[str, float]]:
         """Return what the relay knows of each party."""
@@ -108,7 +114,8 @@ class RelayClient(Secret):
 
     def _ask(self, method: str, what: str, query: dict[str, str], body: bytes) -> bytes:
         """Make a request, again and again while the relay cannot be reached."""
-        path, text = f"/v1/{self._study}/{what}", urllib.parse.urlencode(query)
+        path = f"/v1/{self._study}/{what}"
+        text = urllib.parse.urlencode({"run": self._run, **query})
         pause = _FIRST_PAUSE
         while True:
             # Signed anew each time: a nonce is good once.
@@ -116,7 +123,7 @@ class RelayClient(Secret):
             headers["Securecomp-Version"] = str(VERSION)
             try:
                 answer = self._client.request(
-                    method, f"{path}?{text}" if text else path, content=body, headers=headers
+                    method, f"{path}?{text}", content=body, headers=headers
                 )
             except httpx2.TransportError as error:
                 why = f"the relay cannot be reached ({type(error).__name__})"
@@ -125,9 +132,20 @@ class RelayClient(Secret):
                     return answer.content
                 why = answer.text.strip()[:300] or f"status {answer.status_code}"
                 if answer.status_code < 500 and answer.status_code not in (408, 429):
-                    raise RemoteProtocolError(_RELAY, why, False)
+                    raise RemoteProtocolError(RELAY, why, False)
             if self._stopped():
-                raise RemoteProtocolError(_RELAY, f"{why}; given up", False)
+                raise RemoteProtocolError(RELAY, f"{why}; given up", False)
             self._note(f"{why}; next try in {pause:.1f} s")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _address(url: str) -> str:
+    """Return a URL without a slash at its end; refuse what no request can go to."""
+    try:
+        found = httpx2.URL(url.rstrip("/"))
+    except httpx2.InvalidURL as error:
+        raise ParameterError(f"{url}: not an address: {error}") from None
+    if found.scheme not in ("http", "https") or not found.host:
+        raise ParameterError(f"{url}: not an address; one is https://relay.example.org")
+    return str(found)

@@ -67,8 +67,13 @@ class RelayStore:
             if bytes(found[0]) != digest:
                 raise RemoteProtocolError(sender, f"another message {tag!r} was sent before")
             return
-        query = "SELECT total(size) FROM messages WHERE study=? AND recipient=? AND body NOT NULL"
-        queued = self._db.execute(query, (study, recipient)).fetchone()[0]
+        # Over all runs of the study: "0" is the character after "/".
+        query = (
+            "SELECT total(size) FROM messages "
+            "WHERE study >= ? AND study < ? AND recipient=? AND body NOT NULL"
+        )
+        whole = study.partition("/")[0]
+        queued = self._db.execute(query, (f"{whole}/", f"{whole}0", recipient)).fetchone()[0]
         if queued + len(body) > MOST_QUEUED:
             raise ParameterError(f"the queue of {recipient!r} is full; it takes nothing out")
         self._db.execute(

@@ -120,7 +120,7 @@ class SiteState(Secret):
                     raise LocalProtocolError(
                         f"the message to {recipient} would differ from the one that was sent "
                         "before the restart: the data or the software has changed; go on with the "
-                        "old ones, or begin anew with a new state file"
+                        "old ones, or begin a new run at all parties (--run)"
                     )
             self._write(new)
 
