@@ -201,7 +201,7 @@ def join(
         frame = read_table(data, delimiter=given["delimiter"], decimal_comma=given["decimal_comma"])
         if not yes:
             click.confirm("Send this site's part of these totals?", abort=True, err=True)
-        member = programs.Member(
+        member = programs.ConnectedParty(
             study, site, identity_file.read(key), _connection(given), watch=_Watch(), note=_note
         )
         try:
@@ -251,7 +251,7 @@ def server(study: Path, name: str, key: Path, paillier_key: Path | None, **given
             from securecomp.paillier.keys import PrivateKey
 
             private = PrivateKey.from_json(read_text(paillier_key))
-        member = programs.Member(
+        member = programs.ConnectedParty(
             study, name, identity_file.read(key), _connection(given), watch=_Watch(), note=_note
         )
         try:

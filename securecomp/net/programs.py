@@ -23,7 +23,7 @@ from securecomp.net.network_carrier import SESSION, LateError, NetworkCarrier, W
 from securecomp.net.post_office import PostOffice
 from securecomp.net.relay_client import RELAY, Note, RelayClient
 from securecomp.net.site_state import SiteState
-from securecomp.net.study_file import Analysis, StudyFile
+from securecomp.net.study_file import Question, StudyFile
 from securecomp.net.study_messages import Announcement, TotalsDigest
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.session import Session
@@ -32,7 +32,7 @@ from securecomp.statistics import Study
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How a party reaches the relay, and where it keeps its state.
+    """A party's way to the relay, and the place of its state.
 
     Attributes:
         relay: URL.
@@ -55,7 +55,7 @@ class Connection:
         return study.with_name(f"{study.name}.{party.replace('/', '%2F')}.{self.run}.state")
 
 
-class Member:
+class ConnectedParty:
     """A party that is connected."""
 
     def __init__(
@@ -124,7 +124,7 @@ class Member:
 
     @contextlib.contextmanager
     def telling(self) -> Iterator[None]:
-        """Tell the other parties if this one fails, unless another one said so first.
+        """Tell the other parties if this one fails, unless another party failed first.
 
         What a restart puts right stops nobody else: a silent party, a relay that refuses, a full
         disk, other rows than before.
@@ -148,7 +148,7 @@ class Member:
             self.carrier.stop(reason)
 
 
-def study_at(member: Member, site: str, frame: Any) -> Study:
+def study_at(member: ConnectedParty, site: str, frame: Any) -> Study:
     """Return the study as a site sees it: its own rows, and everybody's totals."""
     study = member.study
     return Study(
@@ -164,7 +164,7 @@ def study_at(member: Member, site: str, frame: Any) -> Study:
     )
 
 
-def ask(study: Study, analysis: Analysis) -> Any:
+def ask(study: Study, analysis: Question) -> Any:
     """Ask one question, and return its result."""
     return getattr(study, analysis.ask)(**analysis.arguments)
 
@@ -174,7 +174,7 @@ def joined(
     path: Path, site: str, frame: Any, identity: Path, connection: Connection
 ) -> Iterator[Study]:
     """Connect a site for a block of questions; the totals are compared when it ends."""
-    member = Member(path, site, identity_file.read(identity), connection)
+    member = ConnectedParty(path, site, identity_file.read(identity), connection)
     try:
         with member.telling():
             study = study_at(member, site, frame)
@@ -186,7 +186,7 @@ def joined(
         member.close()
 
 
-def join(member: Member, site: str, frame: Any) -> Iterator[tuple[Analysis, Any]]:
+def join(member: ConnectedParty, site: str, frame: Any) -> Iterator[tuple[Question, Any]]:
     """Run all of the study's questions at a site; yield each with its result.
 
     Raises:
@@ -201,7 +201,7 @@ def join(member: Member, site: str, frame: Any) -> Iterator[tuple[Analysis, Any]
     member.state.finish()
 
 
-def serve(member: Member, private: Any = None) -> None:
+def serve(member: ConnectedParty, private: Any = None) -> None:
     """Play a server's role in every announced sum, until all sites say that the run is done.
 
     Args:
@@ -255,7 +255,7 @@ def serve(member: Member, private: Any = None) -> None:
 class _Announced:
     """The sums that the sites announce to a server, and when it first heard of each."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: ConnectedParty) -> None:
         self._member = member
         self._read: dict[tuple[str, str], tuple[int, bytes]] = {}
         self._first: dict[bytes, float] = {}

@@ -40,7 +40,7 @@ _FACTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
+class Question:
     """One question: a method of `Study`, and its arguments."""
 
     ask: str
@@ -75,7 +75,7 @@ class StudyFile(Parties):
     options: Mapping[str, Any]
     paillier_public: str | None
     columns: Mapping[str, Column]
-    analyses: Sequence[Analysis]
+    analyses: Sequence[Question]
     missing: Any
     rows: int
     minimum_count: int
@@ -184,7 +184,7 @@ def _check_parties(protocol: str, agreed: Parties) -> None:
         )
 
 
-def _analysis(given: Any, number: int) -> Analysis:
+def _analysis(given: Any, number: int) -> Question:
     where = f"[[analyses]] {number}"
     if not isinstance(given, Mapping) or given.get("ask") not in ANALYSES:
         raise ParameterError(f"{where}: ask is one of {', '.join(ANALYSES)}")
@@ -196,7 +196,7 @@ def _analysis(given: Any, number: int) -> Analysis:
         inspect.signature(getattr(Study, ask)).bind(None, **arguments)
     except TypeError as error:
         raise ParameterError(f"{where}: {ask}: {error}") from None
-    return Analysis(ask, arguments)
+    return Question(ask, arguments)
 
 
 def signatures_path(path: Path) -> Path:

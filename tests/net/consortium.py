@@ -102,7 +102,7 @@ class Consortium:
 
     def member(self, name, run="1", **facts):
         connection = programs.Connection(self.url, run=run)
-        return programs.Member(self.path, name, self.key(name), connection, **facts)
+        return programs.ConnectedParty(self.path, name, self.key(name), connection, **facts)
 
     def site(self, name, frame=None, run="1", **facts):
         """Run a site; return each question's result."""

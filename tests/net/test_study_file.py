@@ -46,7 +46,7 @@ def test_only_the_holder_of_the_key_can_sign(consortium):
     with pytest.raises(ParameterError, match="'north' does not have this key"):
         study_file.sign(consortium.path, "north", consortium.key("south"))
     with pytest.raises(KeyMismatchError, match="does not have this key for 'north'"):
-        programs.Member(
+        programs.ConnectedParty(
             consortium.path, "north", consortium.key("south"), programs.Connection("http://x")
         )
 
