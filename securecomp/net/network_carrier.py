@@ -101,9 +101,9 @@ class NetworkCarrier(Secret):
         """Return a party's public key."""
         return self.study.keys[name]
 
-    def randomness(self, session: Session, name: str) -> Entropy:
+    def randomness(self, session: Session, name: str, role: str) -> Entropy:
         """Return a role's source: the same again after a restart, other for every session."""
-        return self._source("role", session.agreement, name)
+        return self._source("role", session.agreement, name, role)
 
     def start(self) -> None:
         """Count from zero."""

@@ -68,6 +68,7 @@ class SiteState(Secret):
         if self.fact("study", study) != study or self.fact("party", party.encode()) != (
             party.encode()
         ):
+            self._db.close()
             raise ParameterError(
                 f"{path}: the state of another study, or of another party; name another file"
             )

@@ -126,7 +126,7 @@ class Paillier(PlayedSum):
                 carrier.identity(name),
                 public,
                 journal=journal,
-                entropy=carrier.randomness(session, name),
+                entropy=carrier.randomness(session, name, "contributor"),
             )
             return {self.aggregator: role.contribute(inputs[name])}
 
@@ -138,7 +138,7 @@ class Paillier(PlayedSum):
                 carrier.identity(self.aggregator),
                 public,
                 key_holder=self.key_holder,
-                entropy=carrier.randomness(session, self.aggregator),
+                entropy=carrier.randomness(session, self.aggregator, "aggregator"),
             )
         uploads = carrier.each(upload, filter(carrier.here, session.contributors), elements)
         arrived = carrier.deliver(
@@ -161,13 +161,13 @@ class Paillier(PlayedSum):
                 self.key_holder,
                 carrier.identity(self.key_holder),
                 self.key(carrier),
-                entropy=carrier.randomness(session, self.key_holder),
+                entropy=carrier.randomness(session, self.key_holder, "key holder"),
             )
             posts = {self.key_holder: holder.decrypt(arrived[self.key_holder][self.aggregator])}
         totals = carrier.deliver(session, "totals", posts, (self.key_holder,), session.receivers)
 
         def finish(name: str) -> Vector:
-            entropy = carrier.randomness(session, name)
+            entropy = carrier.randomness(session, name, "receiver")
             receiver = sum_roles.Receiver(session, name, carrier.identity(name), entropy=entropy)
             return receiver.receive(totals[name][self.key_holder])
 

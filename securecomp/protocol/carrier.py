@@ -96,8 +96,8 @@ class Carrier(Protocol):
     def public(self, name: str) -> bytes:
         """Return a party's public key."""
 
-    def randomness(self, session: Session, name: str) -> Entropy:
-        """Return the source of a role's randomness."""
+    def randomness(self, session: Session, name: str, role: str) -> Entropy:
+        """Return the source of randomness of one of a party's roles."""
 
     def send(self, sender: str, recipient: str, data: wire.Buffer) -> wire.Buffer:
         """Bring a message from one party here to another, and return it as it arrives."""

@@ -52,9 +52,9 @@ class LocalCarrier(Secret):
         """Return a party's public key."""
         return self.identity(name).public
 
-    def randomness(self, session: Session, name: str) -> Entropy:
+    def randomness(self, session: Session, name: str, role: str) -> Entropy:
         """Return the one source of all parties."""
-        del session, name
+        del session, name, role
         return self.entropy
 
     def deliver(

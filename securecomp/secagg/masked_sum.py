@@ -194,7 +194,7 @@ class Masking(PlayedSum):
                 session,
                 name,
                 carrier.identity(name),
-                entropy=carrier.randomness(session, name),
+                entropy=carrier.randomness(session, name, "client"),
             )
             for name in inputs
         }
@@ -233,7 +233,7 @@ class _Steps:
         self._carrier, self._session, self._name = carrier, session, name
         self._server = None
         if carrier.here(name):
-            entropy = carrier.randomness(session, name)
+            entropy = carrier.randomness(session, name, "server")
             self._server = Server(session, name, carrier.identity(name), entropy=entropy)
 
     def step(

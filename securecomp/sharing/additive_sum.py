@@ -79,7 +79,8 @@ class Sharing(PlayedSum):
         elements = session.layout.length
 
         def role(kind: Any, name: str) -> Any:
-            return kind(session, name, carrier.identity(name), carrier.randomness(session, name))
+            entropy = carrier.randomness(session, name, kind.__name__)
+            return kind(session, name, carrier.identity(name), entropy)
 
         dealt = carrier.each(
             lambda name: role(Contributor, name).contribute(inputs[name]),
