@@ -18,6 +18,7 @@ _EPILOG = """\
 `python -m benchmarks prices` counts rounds and bytes of each operation on shares;
 `python -m benchmarks promises` computes what answers cost together, and the error of a noised mean;
 `python -m benchmarks strength` attacks models that were trained with more and more noise;
+`python -m benchmarks consortium` runs a regression of 54 hospitals over a relay on this machine;
 `python -m benchmarks plot FILE SERIES SVG` draws how a series grows (clients, rows, compared).
 A peer runs in an environment of its own, outside this repository:
 """
@@ -39,6 +40,10 @@ def main(arguments: list[str]) -> int:
 
         strength.write()
         return 0
+    if arguments[:1] == ["consortium"]:
+        from benchmarks import consortium
+
+        return consortium.main(arguments[1:])
     if arguments[:1] == ["plot"]:
         return _plot(arguments[1:])
     parser = _parser()
