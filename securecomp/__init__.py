@@ -3,8 +3,9 @@
 The public names are loaded when they are first used, so that `import securecomp` costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from securecomp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from securecomp.privacy.policy import Privacy
@@ -25,11 +26,4 @@ _HOMES = {
 __all__ = ["Column", "Privacy", "Result", "SecureSum", "Study", "secure_sum"]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'securecomp' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -3,8 +3,9 @@
 The public names are loaded when they are first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from securecomp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from securecomp.audit.attack_result import AttackResult, Rate, compared
@@ -118,12 +119,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # scikit-learn is an extra, and scipy takes a while to load.
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'securecomp.audit' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+# scikit-learn is an extra, and scipy takes a while to load.
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -4,8 +4,9 @@ The public names are loaded when they are first used. PyTorch models are trained
 `securecomp.federated.opacus`, which needs the extra `torch`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from securecomp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from securecomp.federated.dp_models import DPLinearRegression, DPLogisticRegression
@@ -29,11 +30,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'securecomp.federated' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
