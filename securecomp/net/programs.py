@@ -23,7 +23,7 @@ from securecomp.net.network_carrier import SESSION, LateError, NetworkCarrier, W
 from securecomp.net.post_office import PostOffice
 from securecomp.net.relay_client import RELAY, Note, RelayClient
 from securecomp.net.site_state import SiteState
-from securecomp.net.study_file import Question, StudyFile
+from securecomp.net.study_file import StudyFile, StudyQuestion
 from securecomp.net.study_messages import Announcement, TotalsDigest
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.session import Session
@@ -164,7 +164,7 @@ def study_at(member: ConnectedParty, site: str, frame: Any) -> Study:
     )
 
 
-def ask(study: Study, analysis: Question) -> Any:
+def ask(study: Study, analysis: StudyQuestion) -> Any:
     """Ask one question, and return its result."""
     return getattr(study, analysis.ask)(**analysis.arguments)
 
@@ -186,7 +186,7 @@ def joined(
         member.close()
 
 
-def join(member: ConnectedParty, site: str, frame: Any) -> Iterator[tuple[Question, Any]]:
+def join(member: ConnectedParty, site: str, frame: Any) -> Iterator[tuple[StudyQuestion, Any]]:
     """Run all of the study's questions at a site; yield each with its result.
 
     Raises:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from securecomp.errors import ParameterError, ProtocolError
 from securecomp.net import identity_file, key_texts, study_file
+from securecomp.protocol import sum_protocols as sums
 
 _STARTS = 60.0  # seconds for a relay to answer
 
@@ -160,17 +161,19 @@ def _without_parties(path: Path) -> tuple[str, list[str]]:
     except tomllib.TOMLDecodeError as error:
         raise ParameterError(f"{path}: not a study file: {error}") from None
     protocol = facts.get("study", {}).get("protocol", "sharing")
-    named = list(facts.get("servers", ()))
-    wanted = {"masking": ["server"], "sharing": [f"server {i}" for i in (1, 2, 3)]}
-    if protocol == "paillier":
+    if protocol == "paillier":  # its key would have to be drawn, and its public half agreed on
         raise ParameterError(f"{path}: a simulation runs sharing or masking")
+    scheme = sums.protocol(protocol)
+    named = list(facts.get("servers", ()))
+    if not named and isinstance(scheme, sums.PlayedSum):
+        named = list(scheme.server_names())
     kept, keep = [], True
     for line in text.splitlines():
         if line.strip().startswith("["):
             keep = line.strip() not in ("[sites]", "[servers]")
         if keep:
             kept.append(line)
-    return "\n".join(kept) + "\n", named or wanted[protocol]
+    return "\n".join(kept) + "\n", named
 
 
 def _free_port() -> int:

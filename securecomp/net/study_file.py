@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from securecomp.core import checks
 from securecomp.errors import AuthenticationError, ParameterError, SecureCompError
@@ -22,6 +22,7 @@ from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol.identity import Identity
 from securecomp.statistics import Column, Study
 from securecomp.statistics.disclosure.suppression import DEFAULT_MINIMUM
+from securecomp.statistics.measures import Missing
 
 ANALYSES = (
     "anova", "chi_square", "correlation", "count", "covariance", "cox", "crosstab", "fisher",
@@ -40,7 +41,7 @@ _FACTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class StudyQuestion:
     """One question: a method of `Study`, and its arguments."""
 
     ask: str
@@ -75,8 +76,8 @@ class StudyFile(Parties):
     options: Mapping[str, Any]
     paillier_public: str | None
     columns: Mapping[str, Column]
-    analyses: Sequence[Question]
-    missing: Any
+    analyses: Sequence[StudyQuestion]
+    missing: Missing
     rows: int
     minimum_count: int
     minimum_sites: int
@@ -89,13 +90,11 @@ class StudyFile(Parties):
         Args:
             private: The key holder's private key, where it is.
         """
-        if self.protocol == "paillier":
-            from securecomp.paillier.encrypted_sum import Paillier
-
-            key = private or PublicKey.from_json(str(self.paillier_public))
-            return Paillier(key=key, **self.options)
-        servers = len(self.servers) if self.protocol == "sharing" else None
-        made = sums.protocol(self.protocol, servers=servers, **self.options)
+        key = private
+        if key is None and self.paillier_public is not None:
+            key = PublicKey.from_json(self.paillier_public)
+        servers = max(2, len(self.servers)) if self.protocol == "sharing" else None
+        made = sums.protocol(self.protocol, servers=servers, key=key, **self.options)
         if not isinstance(made, sums.PlayedSum):
             raise ParameterError(f"protocol {self.protocol!r} cannot run over a network")
         return made
@@ -122,24 +121,28 @@ def _study(facts: Mapping[str, Any], agreed: Parties) -> StudyFile:
     if protocol not in sums.PROTOCOLS:
         raise ParameterError(f"[study] protocol is one of {', '.join(sums.PROTOCOLS)}")
     options = {name: study[name] for name in ("security", "blind") if name in study}
-    _check_parties(protocol, agreed)
+    for name in agreed.keys:
+        wire.check_name(name)
     columns = {name: _column(name, column) for name, column in table(facts, "columns").items()}
+    missing = study.get("missing", "error")
+    if missing not in get_args(Missing):
+        raise ParameterError(f"[study] missing is one of {', '.join(get_args(Missing))}")
     analyses = tuple(_analysis(a, i + 1) for i, a in enumerate(facts.get("analyses", ())))
     if not analyses:
         raise ParameterError("there is no [[analyses]]; add one for each question")
     if protocol == "paillier" and "paillier_public" not in study:
         raise ParameterError("[study] paillier_public: give the key holder's public key")
     found = StudyFile(
-        name=str(study.get("name", "study")),
+        name=_text(study, "name") or "study",
         digest=agreed.digest,
         sites=agreed.sites,
         servers=agreed.servers,
         protocol=protocol,
         options=options,
-        paillier_public=study.get("paillier_public"),
+        paillier_public=_text(study, "paillier_public"),
         columns=columns,
         analyses=analyses,
-        missing=study.get("missing", "error"),
+        missing=missing,
         rows=checks.integer(study.get("rows", 1_000_000), "[study] rows", 1),
         minimum_count=checks.integer(
             study.get("minimum_count", DEFAULT_MINIMUM), "[study] minimum_count", 0
@@ -148,8 +151,19 @@ def _study(facts: Mapping[str, Any], agreed: Parties) -> StudyFile:
         patience=checks.integer(study.get("patience", 3600), "[study] patience", 1),
         answer_within=checks.integer(study.get("answer_within", 600), "[study] answer_within", 1),
     )
-    found.sums()  # refuses what does not go together
+    wanted = found.sums().server_names()  # refuses what does not go together
+    if sorted(agreed.servers) != sorted(wanted):
+        raise ParameterError(
+            f"[servers] of {protocol} are {', '.join(map(repr, wanted))}, each with its public key"
+        )
     return found
+
+
+def _text(study: Mapping[str, Any], name: str) -> str | None:
+    value = study.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ParameterError(f"[study] {name} is text")
+    return value
 
 
 def _column(name: str, facts: Any) -> Column:
@@ -170,21 +184,7 @@ def _refuse_unknown(table: Mapping[str, Any], known: set[str], where: str) -> No
         raise ParameterError(f"{where} has no {unknown[0]!r}; one of {', '.join(sorted(known))}")
 
 
-def _check_parties(protocol: str, agreed: Parties) -> None:
-    for name in agreed.keys:
-        wire.check_name(name)
-    wanted = {
-        "sharing": [f"server {i + 1}" for i in range(max(2, len(agreed.servers)))],
-        "masking": ["server"],
-        "paillier": ["aggregator", "key holder"],
-    }[protocol]
-    if sorted(agreed.servers) != sorted(wanted):
-        raise ParameterError(
-            f"[servers] of {protocol} are {', '.join(map(repr, wanted))}, each with its public key"
-        )
-
-
-def _analysis(given: Any, number: int) -> Question:
+def _analysis(given: Any, number: int) -> StudyQuestion:
     where = f"[[analyses]] {number}"
     if not isinstance(given, Mapping) or given.get("ask") not in ANALYSES:
         raise ParameterError(f"{where}: ask is one of {', '.join(ANALYSES)}")
@@ -196,7 +196,7 @@ def _analysis(given: Any, number: int) -> Question:
         inspect.signature(getattr(Study, ask)).bind(None, **arguments)
     except TypeError as error:
         raise ParameterError(f"{where}: {ask}: {error}") from None
-    return Question(ask, arguments)
+    return StudyQuestion(ask, arguments)
 
 
 def signatures_path(path: Path) -> Path:

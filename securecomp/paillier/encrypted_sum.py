@@ -1,7 +1,7 @@
 """The encrypted aggregator, as a `SumProtocol`."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
@@ -10,7 +10,7 @@ from securecomp.errors import KeyMismatchError, ThresholdError
 from securecomp.paillier import sum_roles, sum_session
 from securecomp.paillier.keys import PrivateKey, PublicKey, check_bits
 from securecomp.protocol import wire
-from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Vector, check_apart
+from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Vector
 from securecomp.protocol.journal import MemoryJournal
 from securecomp.protocol.session import Layout, Session
 from securecomp.protocol.sum_protocols import PlayedSum
@@ -20,6 +20,7 @@ class Paillier(PlayedSum):
     """Encryption under one public key: an aggregator adds, a key holder decrypts the total."""
 
     name = "paillier"
+    OPTIONS: ClassVar[tuple[str, ...]] = ("blind", "key")
     servers = 2
     aggregator = "aggregator"
     key_holder = "key holder"
@@ -78,6 +79,10 @@ class Paillier(PlayedSum):
         """Return the public key."""
         return self._public if self._public is not None else self.key(carrier).public
 
+    def server_names(self) -> tuple[str, ...]:
+        """Return the names of aggregator and key holder."""
+        return self.aggregator, self.key_holder
+
     def session(
         self,
         carrier: Carrier,
@@ -86,25 +91,18 @@ class Paillier(PlayedSum):
         receivers: tuple[str, ...] | None = None,
     ) -> Session:
         """Agree on a session; every contributor receives the result unless told otherwise."""
-        servers = (self.aggregator, self.key_holder)
-        check_apart(contributors, servers)
         if len(contributors) < 2:
             raise ThresholdError(
                 2, len(contributors), "a sum over one party is that party's own value"
             )
-        receivers = contributors if receivers is None else receivers
-        parties = (*contributors, *servers, *receivers)
-        return Session.create(
+        return self._agreed(
+            carrier,
+            layout,
+            contributors,
+            receivers,
             sum_session.protocol_name(self.public(carrier)),
-            contributors=contributors,
-            servers=servers,
-            receivers=receivers,
-            keys={name: carrier.public(name) for name in parties},
-            layout=layout,
-            limit=self.limit,
             minimum_servers=2,
             terms=sum_session.terms(len(contributors), blind=self.blind),
-            entropy=carrier.session_ids,
         )
 
     def play(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from securecomp.errors import ParameterError, ThresholdError
-from securecomp.protocol.carrier import Carrier, Inputs, Vector
+from securecomp.protocol.carrier import Carrier, Inputs, Vector, check_apart
 from securecomp.protocol.session import Layout, Session
 
 _HOMES = {
@@ -36,12 +36,14 @@ class SumProtocol(ABC):
         OPTIONS: Names of the keyword arguments with which `protocol` may make it.
         fewest: How many contributors it needs to hide one among the others.
         computes_on_shares: Whether its servers may compute on shares too, say a median.
+        stands_dropouts: Whether a sum goes on without contributors that fall silent.
     """
 
     name: str
     OPTIONS: ClassVar[tuple[str, ...]] = ()
     fewest: int = 2
     computes_on_shares: bool = False
+    stands_dropouts: bool = False
 
     @property
     @abstractmethod
@@ -109,6 +111,10 @@ class PlayedSum(SumProtocol):
     """A sum protocol whose parties may run in several processes: each plays the roles it has."""
 
     @abstractmethod
+    def server_names(self) -> tuple[str, ...]:
+        """Return the names of the servers; none if the contributors compute."""
+
+    @abstractmethod
     def session(
         self,
         carrier: Carrier,
@@ -117,6 +123,41 @@ class PlayedSum(SumProtocol):
         receivers: tuple[str, ...] | None = None,
     ) -> Session:
         """Agree on a session; every contributor receives the result unless told otherwise."""
+
+    def _agreed(
+        self,
+        carrier: Carrier,
+        layout: Layout,
+        contributors: tuple[str, ...],
+        receivers: tuple[str, ...] | None,
+        name: str,
+        **facts: Any,
+    ) -> Session:
+        """Return a session of this protocol's servers; its keys are the carrier's.
+
+        Args:
+            carrier: Knows the public keys, and draws the id.
+            layout: What is summed.
+            contributors: Who puts a vector in.
+            receivers: Who gets the total; by default every contributor.
+            name: Of the protocol and its variant.
+            facts: More of what `Session.create` takes.
+        """
+        servers = self.server_names()
+        check_apart(contributors, servers)
+        servers = servers or contributors
+        receivers = contributors if receivers is None else receivers
+        return Session.create(
+            name,
+            contributors=contributors,
+            servers=servers,
+            receivers=receivers,
+            keys={party: carrier.public(party) for party in (*contributors, *servers, *receivers)},
+            layout=layout,
+            limit=self.limit,
+            entropy=carrier.session_ids,
+            **facts,
+        )
 
     @abstractmethod
     def play(

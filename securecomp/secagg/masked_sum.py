@@ -9,7 +9,7 @@ import numpy.typing as npt
 from securecomp.core import checks
 from securecomp.errors import ParameterError, ThresholdError
 from securecomp.protocol import wire
-from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector, check_apart
+from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Inputs, Vector
 from securecomp.protocol.session import Layout, Session
 from securecomp.protocol.sum_protocols import PlayedSum
 from securecomp.secagg import masking
@@ -30,6 +30,7 @@ class Masking(PlayedSum):
     name = "masking"
     OPTIONS: ClassVar[tuple[str, ...]] = ("security",)
     fewest = SMALLEST_COHORT
+    stands_dropouts = True
     servers = 1
     server = "server"
 
@@ -80,6 +81,10 @@ class Masking(PlayedSum):
         """The largest absolute total that comes out exactly: 63 bits with the sign."""
         return (1 << 62) - 1
 
+    def server_names(self) -> tuple[str, ...]:
+        """Return the one server's name."""
+        return (self.server,)
+
     def session(
         self,
         carrier: Carrier,
@@ -88,23 +93,12 @@ class Masking(PlayedSum):
         receivers: tuple[str, ...] | None = None,
     ) -> Session:
         """Agree on a session; every contributor receives the result unless told otherwise."""
-        check_apart(contributors, (self.server,))
-        receivers = contributors if receivers is None else receivers
         clients, bound = len(contributors), layout.bound
         parameters = Parameters.choose(clients, bound, security=self.security)
         least = max(self.minimum or 0, parameters.minimum)
         parameters = replace(parameters, minimum=least).check(bound)
-        parties = (*contributors, self.server, *receivers)
-        return Session.create(
-            PROTOCOL,
-            contributors=contributors,
-            servers=(self.server,),
-            receivers=receivers,
-            keys={name: carrier.public(name) for name in parties},
-            layout=layout,
-            limit=self.limit,
-            terms=parameters.terms(),
-            entropy=carrier.session_ids,
+        return self._agreed(
+            carrier, layout, contributors, receivers, PROTOCOL, terms=parameters.terms()
         )
 
     def play(

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from securecomp.core import checks, field
 from securecomp.errors import ParameterError
 from securecomp.protocol import wire
-from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Vector, check_apart
+from securecomp.protocol.carrier import HOSPITAL_LEARNS, Carrier, Vector
 from securecomp.protocol.session import Layout, Session
 from securecomp.protocol.sum_protocols import PlayedSum
 from securecomp.sharing.private_sum import PROTOCOL, Contributor, Receiver, Server
@@ -42,6 +42,11 @@ class Sharing(PlayedSum):
         self.servers = servers
         self.computes_on_shares = servers != "all"
 
+    def server_names(self) -> tuple[str, ...]:
+        """Return the names of the servers; none if all contributors compute."""
+        count = 0 if self.servers == "all" else self.servers
+        return tuple(f"server {i + 1}" for i in range(count))
+
     def session(
         self,
         carrier: Carrier,
@@ -50,24 +55,7 @@ class Sharing(PlayedSum):
         receivers: tuple[str, ...] | None = None,
     ) -> Session:
         """Agree on a session; every contributor receives the result unless told otherwise."""
-        if self.servers == "all":
-            servers = contributors
-        else:
-            servers = tuple(f"server {i + 1}" for i in range(self.servers))
-            check_apart(contributors, servers)
-        receivers = contributors if receivers is None else receivers
-        parties = (*contributors, *servers, *receivers)
-        return Session.create(
-            PROTOCOL,
-            contributors=contributors,
-            servers=servers,
-            receivers=receivers,
-            keys={name: carrier.public(name) for name in parties},
-            layout=layout,
-            limit=self.limit,
-            minimum_servers=2,
-            entropy=carrier.session_ids,
-        )
+        return self._agreed(carrier, layout, contributors, receivers, PROTOCOL, minimum_servers=2)
 
     def play(
         self,
