@@ -23,6 +23,7 @@ from securecomp.core.entropy import Entropy
 from securecomp.core.secret import Secret
 from securecomp.errors import KeyMismatchError, LocalProtocolError, RemoteProtocolError
 from securecomp.net.post_office import PostOffice
+from securecomp.net.site_state import SESSION
 from securecomp.net.study_file import StudyFile
 from securecomp.net.study_messages import (
     Announcement,
@@ -45,8 +46,8 @@ class LateError(RemoteProtocolError):
     """A party is silent. Everybody can be started again, and goes on."""
 
 
-SESSION = "/session/"
-"""Tags of announcements begin so, and none of a run: a run's name has no slash."""
+class StoppedError(RemoteProtocolError):
+    """A party has said that it cannot go on."""
 
 
 class NetworkCarrier(Secret):
@@ -70,21 +71,17 @@ class NetworkCarrier(Secret):
             office: Sends and hears.
             run: Name of the run; a study can be run again under another name.
             watch: Hears what is awaited.
-
-        Raises:
-            KeyMismatchError: The study names another key for the party.
         """
-        if study.keys.get(name) != identity.public:
-            raise KeyMismatchError(f"the study does not have this key for {name!r}; use its own")
         self.study, self.name, self.run = study, name, run
         self.transcript = Transcript()
-        self.talk = StudyTalk(study)
+        self.stands_dropouts = study.sums().stands_dropouts
+        self._talk = StudyTalk(study)
         self._identity, self._office, self._state = identity, office, office.state
         self._watch: Watch = watch or (lambda *_: None)
         self._number = self._proposals = 0
         self._run_id = b""
         self._totals = hashlib.sha256(b"securecomp totals").digest()
-        self.entropy = self._source("program")
+        self.entropy = self._program()
         self.session_ids: Entropy = self._session_id
 
     def here(self, name: str) -> bool:
@@ -102,7 +99,14 @@ class NetworkCarrier(Secret):
         return self.study.keys[name]
 
     def randomness(self, session: Session, name: str, role: str) -> Entropy:
-        """Return a role's source: the same again after a restart, other for every session."""
+        """Return a role's source: the same again after a restart, other for every session.
+
+        Raises:
+            LocalProtocolError: The session is over. Its messages are gone, and the same randomness
+                would serve for others.
+        """
+        if self._state.spent(session.id):
+            raise LocalProtocolError("this sum is over; it is not played again")
         return self._source("role", session.agreement, name, role)
 
     def start(self) -> None:
@@ -156,15 +160,14 @@ class NetworkCarrier(Secret):
         mine = TotalsDigest(self._totals)
         awaited = self._others if self.name == first else [first]
         self._tell([*awaited, *self.study.servers], tag, mine)
-        # With masking a site may have dropped out; the others end without it.
-        patient = self.name != first or self.study.protocol != "masking"
+        # Where a site may have dropped out, the others end without it.
+        patient = self.name != first or not self.stands_dropouts
         heard = self._hear_all(tag, awaited, "the comparison", TotalsDigest, patient)
         for site, theirs in heard.items():
             if theirs.digest != self._totals:
                 raise RemoteProtocolError(
                     site, "heard other totals: a server or the relay told the sites different sums"
                 )
-        self._office.put([])
 
     def stop(self, reason: str) -> None:
         """Tell all parties that this one cannot go on.
@@ -174,7 +177,7 @@ class NetworkCarrier(Secret):
         tag, told = f"{self.run}/stop", Stop(reason[:500])
         self._office.once(
             [
-                (name, tag, self.talk.seal(self._identity, self.name, name, tag, told))
+                (name, tag, self._talk.seal(self._identity, self.name, name, tag, told))
                 for name in self.study.keys
                 if name != self.name
             ]
@@ -187,8 +190,7 @@ class NetworkCarrier(Secret):
             LocalProtocolError: The program asks another question than before the restart.
         """
         number, self._number = self._number, self._number + 1
-        # Each sum has its own: a program that draws less before one does not shift the next one's.
-        self.entropy = self._source("program", self._number.to_bytes(8, "big"), self._totals)
+        self.entropy = self._program()
         known = self._state.total(number)
         if known is not None and known[0] != session.agreement:
             raise LocalProtocolError(
@@ -198,16 +200,17 @@ class NetworkCarrier(Secret):
         if known is None:
             tag = f"{SESSION}{session.id.hex()}"
             announced = Announcement(self.run, number, session.to_bytes())
-            self._tell([s for s in session.servers if s != self.name], tag, announced)
+            # It goes out with the first messages of the sum.
+            self._write([s for s in session.servers if s != self.name], tag, announced)
             played = play()
             if played is None:
                 raise LocalProtocolError(f"{self.name} does not receive the total")
             packed = np.asarray(played, np.int64).astype("<i8").tobytes()
-            self._state.remember(number, session.agreement, packed, session.id.hex())
+            self._state.remember(number, session.agreement, packed, session.id)
         else:
             packed = known[1]
         self._totals = hashlib.sha256(self._totals + session.agreement + packed).digest()
-        self.entropy = self._source("program", self._number.to_bytes(8, "big"), self._totals)
+        self.entropy = self._program()
         return np.frombuffer(packed, "<i8").astype(np.int64)
 
     def agree(self, what: str, values: npt.ArrayLike, tolerance: float) -> npt.NDArray[np.float64]:
@@ -276,62 +279,67 @@ class NetworkCarrier(Secret):
         self, tag: str, step: str, others: list[str], instead: str | None, patient: bool
     ) -> dict[str, bytes]:
         """Wait for the messages of a step."""
-        state, found = self._state, dict[str, bytes]()
+        state = self._state
         decided = None if patient else state.known(f"closed {tag}")
         wanted = list(others) if decided is None else state.closed(tag, ())
-        skipped = False
+        missing, skipped = list(wanted), False
 
         def ready() -> bool:
-            nonlocal skipped
+            nonlocal missing, skipped
             self.check_stop()
-            for name in wanted:
-                if name not in found:
-                    message = state.message(name, tag)
-                    if message is not None:
-                        found[name] = message
-            missing = [name for name in wanted if name not in found]
-            skipped = (
-                bool(missing)
-                and instead is not None
-                and any(state.message(name, instead) is not None for name in others)
-            )
+            heard = state.senders(tag)
+            missing = [name for name in wanted if name not in heard]
+            skipped = bool(missing) and instead is not None and bool(state.senders(instead))
             self._watch(step, missing)
             return not missing or skipped
 
         patience = self.study.patience if patient else self.study.answer_within
-        if not self._office.wait(ready, time.monotonic() + patience):
-            missing = [name for name in wanted if name not in found]
-            if patient:
-                raise LateError(
-                    missing[0],
-                    f"nothing came for the step {step!r} within {patience} seconds (awaited: "
-                    f"{', '.join(missing)}); start it again there, then here",
-                    authenticated=False,
-                )
+        if not self._office.wait(ready, time.monotonic() + patience) and patient:
+            raise LateError(
+                missing[0],
+                f"nothing came for the step {step!r} within {patience} seconds (awaited: "
+                f"{', '.join(missing)}); start it again there, then here",
+                authenticated=False,
+            )
         if skipped:
             return {}
+        there = [name for name in wanted if name not in missing]
         if not patient and decided is None:
-            state.closed(tag, [name for name in wanted if name in found])
-        return found
+            state.closed(tag, there)
+        return {name: state.message(name, tag) for name in there}
 
     def check_stop(self) -> None:
         """Raise what another party has stopped for."""
         tag = f"{self.run}/stop"
-        for sender, _, data in self._state.tagged(tag):
-            told = self.talk.open(self._identity, sender, self.name, tag, data, Stop)
-            raise RemoteProtocolError(
-                sender, f"has stopped: {told.reason}; begin a new run at all parties (--run)"
+        for sender in self._state.senders(tag):
+            reason = self.read(sender, tag, Stop).reason
+            raise StoppedError(
+                sender, f"has stopped: {reason}; begin a new run at all parties (--run)"
             )
 
+    def read(self, sender: str, tag: str, kind: type[wire.M]) -> wire.M:
+        """Verify and read a message of the study that was heard.
+
+        Raises:
+            DecodeError, AuthenticationError, RemoteProtocolError: Not this sender's, or not of
+                this tag and kind.
+        """
+        data = self._state.message(sender, tag)
+        return self._talk.open(self._identity, sender, self.name, tag, data, kind)
+
     def _tell(self, names: Collection[str], tag: str, message: wire.Message) -> None:
-        """Seal a message for several parties. What was put before a restart counts."""
-        self._office.put(
+        """Seal a message for several parties, and send it."""
+        self._write(names, tag, message)
+        self._office.send()
+
+    def _write(self, names: Collection[str], tag: str, message: wire.Message) -> None:
+        """Seal and commit a message for several parties. What was put before a restart counts."""
+        self._state.put(
             [
-                (name, tag, self.talk.seal(self._identity, self.name, name, tag, message))
+                (name, tag, self._talk.seal(self._identity, self.name, name, tag, message))
                 for name in names
                 if not self._state.posted(name, tag)
-            ],
-            same=False,
+            ]
         )
 
     def _hear_all(
@@ -343,15 +351,19 @@ class NetworkCarrier(Secret):
         patient: bool = True,
     ) -> dict[str, wire.M]:
         heard = self._await(tag, what, list(names), None, patient)
-        return {
-            name: self.talk.open(self._identity, name, self.name, tag, data, kind)
-            for name, data in heard.items()
-        }
+        return {name: self.read(name, tag, kind) for name in heard}
 
     def _session_id(self, size: int, /) -> bytes:
         return hashlib.sha256(
             prg.join("session id", self._run_id, self._number, self._totals)
         ).digest()[:size]
+
+    def _program(self) -> Entropy:
+        """Return the program's source up to the next sum.
+
+        Each sum has its own: a program that draws less before one does not shift the next one's.
+        """
+        return self._source("program", self._number.to_bytes(8, "big"), self._totals)
 
     def _source(self, purpose: str, *context: bytes | str) -> Entropy:
         """Return a stream of random bytes that a restarted program draws again."""

@@ -32,10 +32,13 @@ class PostOffice(Secret):
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
-    def put(self, posts: Sequence[Post], *, same: bool = True) -> None:
+    def put(self, posts: Sequence[Post]) -> None:
         """Commit messages, then send everything that was not sent."""
-        if posts:
-            self.state.put(posts, same=same)
+        self.state.put(posts)
+        self.send()
+
+    def send(self) -> None:
+        """Send everything that was committed and not sent."""
         while batch := self.state.unsent(_BATCH):
             self._sending.post([(to, tag, body) for _, to, tag, body in batch])
             self.state.sent(number for number, _, _, _ in batch)

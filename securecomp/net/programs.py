@@ -19,10 +19,10 @@ from securecomp.errors import (
     SecureCompError,
 )
 from securecomp.net import identity_file, study_file
-from securecomp.net.network_carrier import SESSION, LateError, NetworkCarrier, Watch
+from securecomp.net.network_carrier import LateError, NetworkCarrier, StoppedError, Watch
 from securecomp.net.post_office import PostOffice
-from securecomp.net.relay_client import RELAY, Note, RelayClient
-from securecomp.net.site_state import SiteState
+from securecomp.net.relay_client import Note, RelayClient, RelayError
+from securecomp.net.site_state import SESSION, SiteState
 from securecomp.net.study_file import StudyFile, StudyQuestion
 from securecomp.net.study_messages import Announcement, TotalsDigest
 from securecomp.protocol.identity import Identity
@@ -131,11 +131,10 @@ class ConnectedParty:
         """
         try:
             yield
-        except (LateError, LocalProtocolError):
+        except (LateError, LocalProtocolError, RelayError, StoppedError):
             raise
         except RemoteProtocolError as error:
-            if error.sender != RELAY and "has stopped" not in str(error):
-                self._tell_stop(str(error))
+            self._tell_stop(str(error))
             raise
         except SecureCompError as error:
             # What went wrong here may be about rows, which others must not hear.
@@ -170,24 +169,8 @@ def ask(study: Study, analysis: StudyQuestion) -> Any:
 
 
 @contextlib.contextmanager
-def joined(
-    path: Path, site: str, frame: Any, identity: Path, connection: Connection
-) -> Iterator[Study]:
-    """Connect a site for a block of questions; the totals are compared when it ends."""
-    member = ConnectedParty(path, site, identity_file.read(identity), connection)
-    try:
-        with member.telling():
-            study = study_at(member, site, frame)
-            member.carrier.begin()
-            yield study
-            member.carrier.finish()
-        member.state.finish()
-    finally:
-        member.close()
-
-
-def join(member: ConnectedParty, site: str, frame: Any) -> Iterator[tuple[StudyQuestion, Any]]:
-    """Run all of the study's questions at a site; yield each with its result.
+def taking_part(member: ConnectedParty, site: str, frame: Any) -> Iterator[Study]:
+    """Give a site's study for a block of questions; the totals are compared when it ends.
 
     Raises:
         SecureCompError: It says which party caused it. The others are told that this one stopped.
@@ -195,10 +178,29 @@ def join(member: ConnectedParty, site: str, frame: Any) -> Iterator[tuple[StudyQ
     with member.telling():
         study = study_at(member, site, frame)
         member.carrier.begin()
-        for analysis in member.study.analyses:
-            yield analysis, ask(study, analysis)
+        yield study
         member.carrier.finish()
     member.state.finish()
+
+
+@contextlib.contextmanager
+def joined(
+    path: Path, site: str, frame: Any, identity: Path, connection: Connection
+) -> Iterator[Study]:
+    """Connect a site for a block of questions; as `taking_part`."""
+    member = ConnectedParty(path, site, identity_file.read(identity), connection)
+    try:
+        with taking_part(member, site, frame) as study:
+            yield study
+    finally:
+        member.close()
+
+
+def join(member: ConnectedParty, site: str, frame: Any) -> Iterator[tuple[StudyQuestion, Any]]:
+    """Run all of the study's questions at a site; yield each with its result; as `taking_part`."""
+    with taking_part(member, site, frame) as study:
+        for analysis in member.study.analyses:
+            yield analysis, ask(study, analysis)
 
 
 def serve(member: ConnectedParty, private: Any = None) -> None:
@@ -211,44 +213,31 @@ def serve(member: ConnectedParty, private: Any = None) -> None:
     Raises:
         SecureCompError: It says which party caused it.
     """
-    study, state = member.study, member.state
+    study, state, carrier = member.study, member.state, member.carrier
     protocol = study.sums(private)
     sums = _Announced(member)
-    done = f"{member.carrier.run}/totals"
-
+    done = f"{carrier.run}/totals"
     first_heard = float("inf")
 
     def all_done() -> bool:
         nonlocal first_heard
-        ended = {sender for sender, _, _ in state.tagged(done)}
+        ended = state.senders(done)
         if ended:
             first_heard = min(first_heard, time.monotonic())
-        # With masking a site may have dropped out, and never says so.
+        # A site that has dropped out never says so.
         waited = time.monotonic() - first_heard > 2 * study.answer_within
-        return ended == set(study.sites) or (study.protocol == "masking" and waited)
+        return ended == set(study.sites) or (carrier.stands_dropouts and waited)
 
     with member.telling():
-        while True:
-            session = sums.next(all_done)
-            if session is None:
-                break
-            protocol.play(member.carrier, session, {})
-            state.fact(f"played {session.id.hex()}", b"1")
-            state.forget(session.id.hex())
-        digests = {
-            sender: member.carrier.talk.open(
-                member.carrier.identity(member.carrier.name),
-                sender,
-                member.carrier.name,
-                done,
-                data,
-                TotalsDigest,
-            ).digest
-            for sender, _, data in state.tagged(done)
-        }
-        if len(set(digests.values())) > 1:
-            raise RemoteProtocolError(min(digests), "and another site ended with other totals")
-        member.office.put([])
+        while (session := sums.next(all_done)) is not None:
+            protocol.play(carrier, session, {})
+            state.spend(session.id)
+        digests = {carrier.read(site, done, TotalsDigest).digest for site in state.senders(done)}
+        if len(digests) > 1:
+            raise RemoteProtocolError(
+                min(state.senders(done)), "and another site ended with other totals"
+            )
+        member.office.send()
     state.finish()
 
 
@@ -273,35 +262,34 @@ class _Announced:
 
         while not self._member.office.wait(ready, time.monotonic() + 3600):
             pass
-        return found[0] if found else None
+        if not found:
+            return None
+        tag = f"{SESSION}{found[0].id.hex()}"
+        self._read = {place: told for place, told in self._read.items() if place[1] != tag}
+        return found[0]
 
     def _complete(self) -> Session | None:
         """Return the next sum that all announce."""
         carrier, state = self._member.carrier, self._member.state
         by_number: dict[int, dict[str, bytes]] = {}
-        for sender, tag, data in state.tagged(SESSION):
-            if state.known(f"played {tag[len(SESSION) :]}") is not None:
-                continue
+        for sender, tag in state.tagged(SESSION):
             known = self._read.get((sender, tag))
             if known is None:
-                told = carrier.talk.open(
-                    carrier.identity(carrier.name), sender, carrier.name, tag, data, Announcement
-                )
+                told = carrier.read(sender, tag, Announcement)
+                session = Session.from_bytes(told.session)
                 if told.run != carrier.run:
                     continue
-                known = self._read[sender, tag] = (told.number, told.session)
-                # Sums are told apart by their tags: one that was played is never played again,
-                # since its role would seal other messages with the same randomness.
-                if Session.from_bytes(told.session).id.hex() != tag[len(SESSION) :]:
+                # By its tag a sum is known to be over, and is never played again.
+                if tag != f"{SESSION}{session.id.hex()}":
                     raise RemoteProtocolError(sender, "announced a sum under another one's id")
+                if state.spent(session.id):
+                    continue
+                known = self._read[sender, tag] = (told.number, told.session)
             by_number.setdefault(known[0], {})[sender] = known[1]
-        for number in sorted(by_number):
-            told_by = by_number[number]
-            if len(set(told_by.values())) > 1:
-                one, other = (
-                    sorted(told_by)[0],
-                    next(s for s in sorted(told_by) if told_by[s] != told_by[min(told_by)]),
-                )
+        for number, told_by in sorted(by_number.items()):
+            one = min(told_by)
+            other = next((s for s in sorted(told_by) if told_by[s] != told_by[one]), None)
+            if other is not None:
                 raise RemoteProtocolError(
                     one,
                     f"and {other} go on from different totals before sum {number + 1}: a server "
@@ -311,10 +299,8 @@ class _Announced:
             self._check(session)
             first = self._first.setdefault(session.id, time.monotonic())
             late = time.monotonic() - first > self._member.study.answer_within
-            # Masking's steps go on without the silent; the role ends it if they are too many.
-            if set(told_by) >= set(session.contributors) or (
-                late and self._member.study.protocol == "masking"
-            ):
+            # Its steps go on without the silent; the role ends it if they are too many.
+            if set(told_by) >= set(session.contributors) or (carrier.stands_dropouts and late):
                 return session
         return None
 

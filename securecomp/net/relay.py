@@ -41,8 +41,6 @@ LARGEST_BODY = 64 << 20
 """Bytes of a request. A larger batch is sent in parts."""
 MOST_TAKEN = 16 << 20
 _MOST_WAITING = 8  # requests of one party that wait at the same time
-VERSION = 1
-"""Of the protocol between parties and relay."""
 
 _Batch = list[tuple[str, str, bytes]]
 
@@ -89,9 +87,11 @@ class Relay:
             raise HTTPException(
                 404, "this relay does not serve the study; start it with this study file"
             )
-        if request.headers.get("securecomp-version") != str(VERSION):
+        if request.headers.get("securecomp-version") != signed_requests.VERSION:
             raise HTTPException(
-                426, f"this relay speaks version {VERSION}; install the same release on both sides"
+                426,
+                f"this relay speaks version {signed_requests.VERSION}; install the same release on "
+                "both sides",
             )
         body = await _body(request)
         try:

@@ -1,5 +1,6 @@
 """A party's connection to the relay: signed requests, and retries until the relay answers."""
 
+import ssl
 import time
 import urllib.parse
 from collections.abc import Callable
@@ -13,16 +14,22 @@ from securecomp.protocol.identity import Identity
 
 try:
     import httpx2
+    import truststore
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise BackendUnavailableError("a network needs the extra: pip install 'securecomp[net]'") from (
         error
     )
 
-VERSION = 1
 _WAIT = 25
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0
-RELAY = "relay"
-"""Who refuses, in errors."""
+
+
+class RelayError(RemoteProtocolError):
+    """The relay refuses, or does not answer. What it says is proved by nothing."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("relay", reason, False)
+
 
 Note = Callable[[str], None]
 
@@ -57,29 +64,12 @@ class RelayClient(Secret):
             stopped: Whether to give up trying.
 
         Raises:
-            ParameterError: An address that is none, or no file of certificates.
+            ParameterError: Not an address, or not a file of certificates.
         """
-        verify: object = True
-        if authority is not None:
-            import ssl
-
-            try:
-                verify = ssl.create_default_context(cafile=authority)
-            except (OSError, ssl.SSLError) as error:
-                raise ParameterError(f"{authority}: not certificates: {error}") from None
-        else:
-            try:
-                import ssl
-
-                import truststore
-
-                verify = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            except ImportError:
-                verify = True
         self._client = httpx2.Client(
             base_url=_address(url),
             proxy=None if proxy is None else _address(proxy),
-            verify=verify,
+            verify=_certificates(authority),
             timeout=httpx2.Timeout(30.0, read=_WAIT + 35.0),
         )
         self._study, self._identity, self._run = study, identity, run
@@ -94,7 +84,7 @@ class RelayClient(Secret):
         """Have messages stored: recipient, tag, body.
 
         Raises:
-            RemoteProtocolError: The relay refuses; its words are in the error.
+            RelayError: The relay refuses; its words are in the error.
         """
         self._ask("POST", "messages", {}, msgspec.msgpack.encode(batch))
 
@@ -105,7 +95,7 @@ class RelayClient(Secret):
         try:
             return msgspec.msgpack.decode(answer, type=list[tuple[int, str, str, bytes]])
         except msgspec.DecodeError:
-            raise RemoteProtocolError(RELAY, "its answer is malformed", False) from None
+            raise RelayError("its answer is malformed") from None
 
     def status(self) -> dict[str, dict[str, float]]:
         """Return what the relay knows of each party."""
@@ -120,7 +110,6 @@ class RelayClient(Secret):
         while True:
             # Signed anew each time: a nonce is good once.
             headers = signed_requests.sign(self._identity, self._name, method, path, text, body)
-            headers["Securecomp-Version"] = str(VERSION)
             try:
                 answer = self._client.request(
                     method, f"{path}?{text}", content=body, headers=headers
@@ -132,9 +121,9 @@ class RelayClient(Secret):
                     return answer.content
                 why = answer.text.strip()[:300] or f"status {answer.status_code}"
                 if answer.status_code < 500 and answer.status_code not in (408, 429):
-                    raise RemoteProtocolError(RELAY, why, False)
+                    raise RelayError(why)
             if self._stopped():
-                raise RemoteProtocolError(RELAY, f"{why}; given up", False)
+                raise RelayError(f"{why}; given up")
             self._note(f"{why}; next try in {pause:.1f} s")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -149,3 +138,13 @@ def _address(url: str) -> str:
     if found.scheme not in ("http", "https") or not found.host:
         raise ParameterError(f"{url}: not an address; one is https://relay.example.org")
     return str(found)
+
+
+def _certificates(authority: str | None) -> ssl.SSLContext:
+    """Return what a relay's certificate is checked with: a private authority, or the system's."""
+    if authority is None:
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except (OSError, ssl.SSLError) as error:
+        raise ParameterError(f"{authority}: not certificates: {error}") from None

@@ -23,6 +23,8 @@ from securecomp.protocol import public_key
 if TYPE_CHECKING:  # a relay has no use for what an identity computes with
     from securecomp.protocol.identity import Identity
 
+VERSION = "1"
+"""Of the protocol between parties and relay; the header Securecomp-Version has it."""
 WINDOW = 300
 """Seconds that two clocks may differ."""
 
@@ -63,6 +65,7 @@ def sign(
         "Content-Digest": content,
         "Signature-Input": f"sig={parameters}",
         "Signature": f"sig=:{signature}:",
+        "Securecomp-Version": VERSION,
     }
 
 

@@ -25,13 +25,16 @@ SEED_BYTES = 32
 Post = tuple[str, str, bytes]
 """Recipient (or sender), tag, message."""
 
+SESSION = "/session/"
+"""Tags of announcements begin so, and none of a run: a run's name has no slash."""
+
 _TABLES = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS outbox (
     number INTEGER PRIMARY KEY, recipient TEXT NOT NULL, tag TEXT NOT NULL, body BLOB NOT NULL,
     sent INTEGER NOT NULL DEFAULT 0, UNIQUE (recipient, tag));
 CREATE TABLE IF NOT EXISTS inbox (
-    sender TEXT NOT NULL, tag TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (sender, tag));
+    sender TEXT NOT NULL, tag TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (tag, sender));
 CREATE TABLE IF NOT EXISTS totals (
     number INTEGER PRIMARY KEY, session BLOB NOT NULL, total BLOB NOT NULL);
 """
@@ -82,11 +85,11 @@ class SiteState(Secret):
     def fact(self, name: str, value: bytes) -> bytes:
         """Return a fact that is kept; the first value that is given is the one."""
         with self._lock:
-            self._write(
-                [("INSERT OR IGNORE INTO facts VALUES (?, ?)", (name, value))],
-            )
-            found = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return bytes(found[0])
+            found = self.known(name)
+            if found is None:
+                self._write([("INSERT INTO facts VALUES (?, ?)", (name, value))])
+                found = value
+        return found
 
     def known(self, name: str) -> bytes | None:
         """Return a fact if there is one."""
@@ -94,19 +97,14 @@ class SiteState(Secret):
             found = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return None if found is None else bytes(found[0])
 
-    def put(self, posts: Sequence[Post], *, same: bool = True) -> None:
-        """Commit messages that are to be sent.
-
-        Args:
-            posts: Recipient, tag and message.
-            same: Whether a message that was put before must have the same bytes. If not, the
-                earlier one counts.
+    def put(self, posts: Sequence[Post]) -> None:
+        """Commit messages that are to be sent: recipient, tag and message.
 
         Raises:
             LocalProtocolError: One was put before with other bytes.
         """
         with self._lock:
-            new = []
+            new: list[Command] = []
             for recipient, tag, body in posts:
                 query = "SELECT body FROM outbox WHERE recipient = ? AND tag = ?"
                 found = self._db.execute(query, (recipient, tag)).fetchone()
@@ -117,7 +115,7 @@ class SiteState(Secret):
                             (recipient, tag, body),
                         )
                     )
-                elif same and bytes(found[0]) != body:
+                elif bytes(found[0]) != body:
                     raise LocalProtocolError(
                         f"the message to {recipient} would differ from the one that was sent "
                         "before the restart: the data or the software has changed; go on with the "
@@ -152,9 +150,9 @@ class SiteState(Secret):
             RemoteProtocolError: A party has sent two different messages of one tag.
         """
         with self._lock:
-            new: list[tuple[str, tuple[object, ...]]] = []
+            new: list[Command] = []
             for sender, tag, body in posts:
-                found = self.message(sender, tag)
+                found = self._heard(sender, tag)
                 if found is not None and found != body:
                     raise RemoteProtocolError(
                         sender, "two different messages came for one step", authenticated=False
@@ -168,21 +166,34 @@ class SiteState(Secret):
         """Up to where the relay's queue was read."""
         return int(self.known("read") or b"0")
 
-    def message(self, sender: str, tag: str) -> bytes | None:
-        """Return a message that was heard."""
+    def message(self, sender: str, tag: str) -> bytes:
+        """Return a message that was heard.
+
+        Raises:
+            LocalProtocolError: It was not.
+        """
+        found = self._heard(sender, tag)
+        if found is None:
+            raise LocalProtocolError(f"no message of {sender} was heard for {tag!r}")
+        return found
+
+    def _heard(self, sender: str, tag: str) -> bytes | None:
         query = "SELECT body FROM inbox WHERE sender = ? AND tag = ?"
         with self._lock:
             found = self._db.execute(query, (sender, tag)).fetchone()
         return None if found is None else bytes(found[0])
 
-    def tagged(self, prefix: str) -> list[Post]:
-        """Return the messages whose tags begin so."""
+    def senders(self, tag: str) -> set[str]:
+        """Return whose messages of a tag were heard."""
         with self._lock:
-            rows = self._db.execute(
-                "SELECT sender, tag, body FROM inbox WHERE substr(tag, 1, ?) = ? ORDER BY rowid",
-                (len(prefix), prefix),
-            ).fetchall()
-        return [(sender, tag, bytes(body)) for sender, tag, body in rows]
+            rows = self._db.execute("SELECT sender FROM inbox WHERE tag = ?", (tag,)).fetchall()
+        return {sender for (sender,) in rows}
+
+    def tagged(self, prefix: str) -> list[tuple[str, str]]:
+        """Return senders and tags of the messages whose tags begin so, as they were heard."""
+        query = "SELECT sender, tag FROM inbox WHERE tag >= ? AND tag < ? ORDER BY rowid"
+        with self._lock:
+            return list(self._db.execute(query, _range(prefix)))
 
     def closed(self, tag: str, senders: Collection[str]) -> list[str]:
         """Return whose messages count in a step; the first list that is given is the one."""
@@ -201,39 +212,31 @@ class SiteState(Secret):
         with self._lock:
             return self._db.execute(query, (recipient, tag)).fetchone() is not None
 
-    def remember(self, number: int, session: bytes, total: bytes, prefix: str) -> None:
-        """Commit a total; messages that were needed for it are dropped, once they were sent.
+    def remember(self, number: int, session: bytes, total: bytes, spent: bytes) -> None:
+        """Commit a total, and that its session is spent, as `spend` does.
 
         Args:
             number: Of the sum in the run.
             session: SHA-256 of the session.
             total: The total.
-            prefix: With which the messages' tags begin.
+            spent: Id of the session.
+        """
+        known = ("INSERT OR IGNORE INTO totals VALUES (?, ?, ?)", (number, session, total))
+        with self._lock:
+            self._write([known, *_spending(spent)])
+
+    def spend(self, session: bytes) -> None:
+        """Commit that a session is over: its messages are dropped, once they were sent.
+
+        A role of it must not be played again: without these messages its randomness would serve
+        for others.
         """
         with self._lock:
-            self._write(
-                [
-                    ("INSERT OR IGNORE INTO totals VALUES (?, ?, ?)", (number, session, total)),
-                    ("DELETE FROM inbox WHERE substr(tag, 1, ?) = ?", (len(prefix), prefix)),
-                    (
-                        "DELETE FROM outbox WHERE sent = 1 AND substr(tag, 1, ?) = ?",
-                        (len(prefix), prefix),
-                    ),
-                ]
-            )
+            self._write(_spending(session))
 
-    def forget(self, prefix: str) -> None:
-        """Drop messages that are not needed any more, and that were sent."""
-        with self._lock:
-            self._write(
-                [
-                    ("DELETE FROM inbox WHERE substr(tag, 1, ?) = ?", (len(prefix), prefix)),
-                    (
-                        "DELETE FROM outbox WHERE sent = 1 AND substr(tag, 1, ?) = ?",
-                        (len(prefix), prefix),
-                    ),
-                ]
-            )
+    def spent(self, session: bytes) -> bool:
+        """Return whether a session is over."""
+        return self.known(f"spent {session.hex()}") is not None
 
     def finish(self) -> None:
         """Forget the seed: the run is done at this party. The totals stay, and say so again."""
@@ -241,7 +244,7 @@ class SiteState(Secret):
             self._write([("UPDATE facts SET value = zeroblob(0) WHERE name = 'seed'", ())])
             self.seed = b""
 
-    def _write(self, commands: Iterable[tuple[str, tuple[object, ...]]]) -> None:
+    def _write(self, commands: Iterable["Command"]) -> None:
         """Run commands in one transaction; on the disk when this returns."""
         commands = list(commands)
         if not commands:
@@ -262,3 +265,22 @@ class SiteState(Secret):
 
     def __repr__(self) -> str:
         return f"SiteState({os.fspath(self._path)!r})"
+
+
+Command = tuple[str, tuple[object, ...]]
+
+
+def _spending(session: bytes) -> list[Command]:
+    """Return the commands by which a session is over."""
+    steps = _range(f"{session.hex()}/")
+    return [
+        ("INSERT OR IGNORE INTO facts VALUES (?, x'01')", (f"spent {session.hex()}",)),
+        ("DELETE FROM inbox WHERE tag >= ? AND tag < ?", steps),
+        ("DELETE FROM inbox WHERE tag = ?", (f"{SESSION}{session.hex()}",)),
+        ("DELETE FROM outbox WHERE sent = 1 AND tag >= ? AND tag < ?", steps),
+    ]
+
+
+def _range(prefix: str) -> tuple[str, str]:
+    """Return the ends between which the tags lie that begin so."""
+    return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)

@@ -16,9 +16,9 @@ from test_relay import ask
 
 from securecomp.errors import LocalProtocolError, ParameterError, RemoteProtocolError
 from securecomp.net import programs, signed_requests, study_file
-from securecomp.net.network_carrier import SESSION
 from securecomp.net.post_office import PostOffice
 from securecomp.net.relay_client import RelayClient
+from securecomp.net.site_state import SESSION
 from securecomp.net.study_messages import Announcement, Proposal
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.session import Layout
@@ -40,9 +40,10 @@ def test_who_still_waits_in_one_run_takes_nothing_of_the_next(tmp_path):
         later = consortium.member("north", "ü 2&after=9")
         try:
             assert later.office.wait(
-                lambda: later.state.message("south", "t") == b"of the new run",
+                lambda: "south" in later.state.senders("t"),
                 time.monotonic() + 10,
             )
+            assert later.state.message("south", "t") == b"of the new run"
         finally:
             later.close()
 
@@ -98,10 +99,30 @@ def test_a_sum_that_was_played_is_not_played_again_under_another_tag(tmp_path):
         announced = Announcement("1", 0, session.to_bytes())
         site.carrier._tell(["server"], tag, announced)
         server = consortium.member("server")
-        server.state.fact(f"played {session.id.hex()}", b"1")
+        server.state.spend(session.id)
         with pytest.raises(RemoteProtocolError, match="north: announced a sum under another"):
             programs.serve(server)
         site.close()
+        server.close()
+
+
+def test_the_randomness_of_a_sum_that_is_over_is_refused(tmp_path):
+    """Also to a server that hears of it again: its messages are gone, and would be others."""
+    sites = ("east", "north", "south")
+    consortium = Consortium(tmp_path, ONE, "masking", sites)
+    with consortium.relay():
+        server = consortium.member("server")
+        session = (
+            study_file.read(consortium.path).sums().session(server.carrier, Layout(1, 5), sites)
+        )
+        server.carrier.randomness(session, "server", "server")
+        tag = f"{SESSION}{session.id.hex()}"
+        server.state.heard([("north", tag, b"before"), ("north", f"{session.id.hex()}/x", b"")], 1)
+        server.state.spend(session.id)
+        assert not server.state.tagged(SESSION)
+        assert not server.state.senders(f"{session.id.hex()}/x")
+        with pytest.raises(LocalProtocolError, match="this sum is over; it is not played again"):
+            server.carrier.randomness(session, "server", "server")
         server.close()
 
 
