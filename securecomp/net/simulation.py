@@ -1,7 +1,6 @@
 """A whole consortium on one machine: relay, servers and sites, each a process of its own."""
 
 import contextlib
-import os
 import socket
 import subprocess
 import sys
@@ -54,11 +53,13 @@ def relay(study: Path, store: Path, port: int = 0) -> Iterator[str]:
         "--store", str(store), "--port", str(port),
     ]  # fmt: skip
     url = f"http://127.0.0.1:{port}"
-    with started(command) as process:
+    out = store.with_name(f"{store.name}.out")
+    with started(command, out) as process:
         end = time.monotonic() + _STARTS
         while True:
             if process.poll() is not None or time.monotonic() > end:
-                raise ProtocolError(f"the relay did not start: {_words(process)}")
+                words = out.with_name(f"{out.name}.errors").read_text(encoding="utf-8").strip()
+                raise ProtocolError(f"the relay did not start: {words or 'it does not answer'}")
             with (
                 contextlib.suppress(OSError, urllib.error.URLError),
                 urllib.request.urlopen(f"{url}/health", timeout=5) as answer,  # noqa: S310
@@ -70,28 +71,27 @@ def relay(study: Path, store: Path, port: int = 0) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    """Run a process while the block runs; it is ended with the block."""
-    process = subprocess.Popen(  # noqa: S603 - our own commands
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
+def started(command: Sequence[str], out: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process while the block runs; it is ended with the block.
+
+    Args:
+        command: Program and arguments.
+        out: File of what it prints; its errors go to the same name with ".errors".
+    """
+    errors = out.with_name(f"{out.name}.errors")
+    with out.open("wb") as printed, errors.open("wb") as complaints:
+        process = subprocess.Popen(  # noqa: S603 - our own commands
+            command, stdout=printed, stderr=complaints
+        )
+        try:
+            yield process
+        finally:
             process.terminate()
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
 
 
 def join_command(
@@ -132,25 +132,42 @@ def simulate(template: Path, data: Mapping[str, Path]) -> str:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="securecomp-")))
         study = prepare(folder, text, list(data), servers)
         url = stack.enter_context(relay(study, folder / "relay.db"))
-        others = [
-            stack.enter_context(
-                started(server_command(study, name, folder / f"{name}.identity", url))
-            )
-            for name in servers
-        ]
-        sites = [
-            stack.enter_context(
-                started(join_command(study, site, file, folder / f"{site}.identity", url, "--json"))
-            )
+        commands = {
+            name: server_command(study, name, folder / f"{name}.identity", url) for name in servers
+        } | {
+            site: join_command(study, site, file, folder / f"{site}.identity", url, "--json")
             for site, file in data.items()
-        ]
-        answers = [process.communicate() for process in sites]
-        for site, process, (_, words) in zip(data, sites, answers, strict=True):
-            if process.returncode:
-                raise ProtocolError(f"{site}: {words.strip() or 'ended without a word'}")
-        for process in others:
-            process.wait(60)
-    return answers[0][0]
+        }
+        running = {
+            name: stack.enter_context(started(command, folder / f"{name}.out"))
+            for name, command in commands.items()
+        }
+        _finish(running, folder)
+        return (folder / f"{next(iter(data))}.out").read_text(encoding="utf-8")
+
+
+def _finish(running: Mapping[str, subprocess.Popen[bytes]], folder: Path) -> None:
+    """Wait for all processes. The first that fails ends it: the others would wait for it long.
+
+    Raises:
+        ProtocolError: One failed; its words are in the error.
+    """
+    while any(process.poll() is None for process in running.values()):
+        failed = [name for name, process in running.items() if process.poll()]
+        if failed:
+            break
+        time.sleep(0.05)
+    said = {
+        name: (folder / f"{name}.out.errors").read_text(encoding="utf-8", errors="replace").strip()
+        for name, process in running.items()
+        if process.poll()
+    }
+    # Who was stopped by another says so; the other says why.
+    causes = [name for name, words in said.items() if "has stopped" not in words]
+    if said:
+        name = [*causes, *said][0]
+        words = said[name].removeprefix("error: ") or "ended without a word"
+        raise ProtocolError(f"{name}: {words}")
 
 
 def _without_parties(path: Path) -> tuple[str, list[str]]:
@@ -180,9 +197,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _words(process: subprocess.Popen[str]) -> str:
-    if process.poll() is None or process.stderr is None:
-        return "it does not answer"
-    return process.stderr.read().strip()

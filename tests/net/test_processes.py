@@ -32,6 +32,20 @@ def test_simulate_is_one_command(tmp_path):
     assert {one["ask"]: one["result"] for one in found} == json.loads(json.dumps(wanted))
 
 
+def test_a_site_that_fails_ends_the_simulation_with_its_words(tmp_path):
+    """Also one that fails before it is connected, of which no other party hears."""
+    files = [str(tmp_path / f"{site}.csv") for site in SITES]
+    for site, file in zip(SITES, files, strict=True):
+        rows(site).to_csv(file, index=False)
+    (tmp_path / "south.csv").write_text("")
+    study = tmp_path / "study.toml"
+    study.write_text(f"[study]\nrows = 1000\n{COLUMNS}\n{TWO}")
+    result = CliRunner().invoke(main, ["simulate", str(study), *files])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: south: ")
+    assert result.stderr.endswith("south.csv: cannot be read: Empty CSV file\n")
+
+
 @pytest.mark.slow
 def test_kill_9_of_every_role_and_the_same_result(tmp_path):
     consortium = Consortium(tmp_path, TWO)
@@ -50,7 +64,9 @@ def test_kill_9_of_every_role_and_the_same_result(tmp_path):
     with contextlib.ExitStack() as stack:
 
         def start(name):
-            running[name] = stack.enter_context(simulation.started(command(name)))
+            running[name] = stack.enter_context(
+                simulation.started(command(name), tmp_path / f"{name}.out")
+            )
 
         running = {}
         consortium.start_relay()
@@ -67,8 +83,9 @@ def test_kill_9_of_every_role_and_the_same_result(tmp_path):
             consortium.stop_relay()
             consortium.start_relay()
         for site in SITES:
-            out, words = running[site].communicate(timeout=300)
-            assert running[site].returncode == 0, words
+            code = running[site].wait(300)
+            assert code == 0, (tmp_path / f"{site}.out.errors").read_text()
+            out = (tmp_path / f"{site}.out").read_text()
             found = {one["ask"]: one["result"] for one in json.loads(out)["results"]}
             assert found == json.loads(json.dumps(wanted))
         consortium.stop_relay()
