@@ -1,12 +1,8 @@
 """A study: several sites, each with its own rows, asked questions about all of them together."""
 
-import contextlib
 import dataclasses
-import importlib
-import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +13,7 @@ from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import Carrier
 from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.statistics import joining
 from securecomp.statistics.codebook.agreed_codebook import Codebook, CodebookWarning, Signature
 from securecomp.statistics.codebook.findings import find
 from securecomp.statistics.comparisons import (
@@ -88,6 +85,7 @@ class Study:
     kaplan_meier = kaplan_meier.kaplan_meier
     quantiles = quantiles.quantiles
     winner = winner.winner
+    join = staticmethod(joining.join)
 
     def __init__(
         self,
@@ -213,50 +211,6 @@ class Study:
             self.columns = codebook.declared(self.columns)
             if (signatures is None) != (keys is None):
                 raise ParameterError("give the sites' signatures and their public keys together")
-
-    @classmethod
-    @contextlib.contextmanager
-    def join(
-        cls,
-        study: str | os.PathLike[str],
-        *,
-        site: str,
-        data: Any,
-        identity: str | os.PathLike[str],
-        relay: str,
-        run: str = "1",
-        state: str | os.PathLike[str] | None = None,
-        proxy: str | None = None,
-        authority: str | None = None,
-    ) -> "Iterator[Study]":
-        """Take part in a study over a network: the same methods, on this site's own rows.
-
-        Every site asks the same questions in the same order. At the end of the block all totals
-        are compared among the sites.
-
-        Args:
-            study: The study file, signed by all sites.
-            site: This site's name in it.
-            data: This site's rows, a data frame.
-            identity: The file of this site's key.
-            relay: URL of the relay.
-            run: Name of the run.
-            state: File of the state; by default beside the study file.
-            proxy: URL of an HTTP proxy.
-            authority: File of a private certificate authority.
-
-        Raises:
-            AuthenticationError: A site has not signed the study.
-            RemoteProtocolError: A party caused a failure; it is named.
-            BackendUnavailableError: The extra `net` is not installed.
-        """
-        # By name: the network stands on statistics, and not the other way round.
-        programs = importlib.import_module("securecomp.net.programs")
-        connection = programs.Connection(
-            relay, None if state is None else Path(state), run, proxy, authority
-        )
-        with programs.joined(Path(study), site, data, Path(identity), connection) as found:
-            yield found
 
     def count(self, *, by: str | None = None) -> Result:
         """Count rows.

@@ -19,12 +19,12 @@ _ARMS = 2
 _TOLERANCE = 1e-12
 _ROWS, _QUICK_ROWS = 4096, 1024
 _NOTE = (
-    "Secure: from data frames to results, as the study clocks itself (the call also computes the "
-    "plaintext). Plaintext: from pooled numpy columns. Synthetic stays; nothing is suppressed."
+    "Secure: from data frames to results, as the study clocks itself. Plaintext: from pooled numpy "
+    "columns. Synthetic stays; nothing is suppressed."
 )
 _MEDPAR_NOTE = (
-    "Secure: from data frames to results, keys included, as the study clocks itself (the call also "
-    "computes the plaintext). Plaintext: from pooled numpy columns."
+    "Secure: from data frames to results, keys included, as the study clocks itself. Plaintext: "
+    "from pooled numpy columns."
 )
 
 
