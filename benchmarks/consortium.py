@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from securecomp.net import identity_file, programs, simulation, study_file
+from securecomp.net import identity_file, programs, simulation, study_file, sum_server
 from securecomp.overhead import line_model
 from securecomp.overhead.machine import describe
 from securecomp.statistics import Study
@@ -95,7 +95,7 @@ def measure(sites: int, protocol: str) -> dict[str, Any]:
 
         with simulation.relay(path, folder / "relay.db") as url:
             threads = [
-                threading.Thread(target=kept, args=(name, programs.serve, url))
+                threading.Thread(target=kept, args=(name, sum_server.serve, url))
                 for name in _SERVERS[protocol]
             ] + [threading.Thread(target=kept, args=(name, site(name), url)) for name in frames]
             start = time.perf_counter()

@@ -243,7 +243,7 @@ def server(study: Path, name: str, key: Path, paillier_key: Path | None, **given
     It knows no analysis: it adds what the sites announce, and cannot read what it adds.
     """
     with plain_errors():
-        from securecomp.net import identity_file, programs
+        from securecomp.net import identity_file, programs, sum_server
         from securecomp.protocol.storage import read_text
 
         private = None
@@ -255,7 +255,7 @@ def server(study: Path, name: str, key: Path, paillier_key: Path | None, **given
             study, name, identity_file.read(key), _connection(given), watch=_Watch(), note=_note
         )
         try:
-            programs.serve(member, private)
+            sum_server.serve(member, private)
         finally:
             member.close()
     _note(f"{name}: all sites say that the run is done")

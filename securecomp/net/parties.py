@@ -20,16 +20,18 @@ class Parties:
         digest: SHA-256 of the study file.
         sites: Names and public keys of those who bring rows.
         servers: Names and public keys of those who compute.
+        analysts: Names and public keys of those who ask, and have no rows.
     """
 
     digest: bytes
     sites: Mapping[str, bytes]
     servers: Mapping[str, bytes]
+    analysts: Mapping[str, bytes]
 
     @property
     def keys(self) -> dict[str, bytes]:
         """Public keys of all parties."""
-        return {**self.sites, **self.servers}
+        return {**self.sites, **self.servers, **self.analysts}
 
     @property
     def id(self) -> str:
@@ -49,13 +51,14 @@ def load(path: Path) -> tuple[dict[str, Any], Parties]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path}: not a study file: {error}") from None
     try:
-        sites, servers = (_parties(table(facts, what)) for what in ("sites", "servers"))
-        _check_keys({**sites, **servers}, len(sites) + len(servers))
+        roles = [_parties(table(facts, what)) for what in ("sites", "servers", "analysts")]
+        sites, servers, analysts = roles
+        _check_keys({**sites, **servers, **analysts}, sum(map(len, roles)))
         if len(sites) < 2:
             raise ParameterError("[sites] names at least two sites, each with its public key")
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from None
-    return facts, Parties(hashlib.sha256(data).digest(), sites, servers)
+    return facts, Parties(hashlib.sha256(data).digest(), sites, servers, analysts)
 
 
 def table(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -76,7 +79,7 @@ def _parties(given: Mapping[str, Any]) -> dict[str, bytes]:
 
 def _check_keys(keys: Mapping[str, bytes], number: int) -> None:
     if len(keys) != number:
-        raise ParameterError("a name is both a site's and a server's; rename one")
+        raise ParameterError("a site, a server and an analyst have different names; rename one")
     owners: dict[bytes, str] = {}
     for name, key in keys.items():
         for half in public_key.halves(key):

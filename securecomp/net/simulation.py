@@ -19,21 +19,29 @@ from securecomp.protocol import sum_protocols as sums
 _STARTS = 60.0  # seconds for a relay to answer
 
 
-def prepare(folder: Path, text: str, sites: Sequence[str], servers: Sequence[str]) -> Path:
+def prepare(
+    folder: Path,
+    text: str,
+    sites: Sequence[str],
+    servers: Sequence[str],
+    analysts: Sequence[str] = (),
+) -> Path:
     """Draw keys, write the study file with them, and have all sites sign it.
 
     Args:
         folder: Where the keys and the study file go.
-        text: The study file without its tables of sites and servers.
+        text: The study file without its tables of parties.
         sites: Names of the sites.
         servers: Names of the servers.
+        analysts: Names of the analysts.
 
     Returns:
         The study file.
     """
-    keys = {name: identity_file.create(folder / f"{name}.identity") for name in (*sites, *servers)}
+    parties = (*sites, *servers, *analysts)
+    keys = {name: identity_file.create(folder / f"{name}.identity") for name in parties}
     tables = ""
-    for what, names in (("sites", sites), ("servers", servers)):
+    for what, names in (("sites", sites), ("servers", servers), ("analysts", analysts)):
         tables += f"\n[{what}]\n"
         for name in names:
             tables += f'"{name}" = "{key_texts.to_text(keys[name].public)}"\n'

@@ -259,12 +259,16 @@ class SiteState(Secret):
                 raise
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
-            raise LocalProtocolError(
+            raise StateError(
                 f"{self._path}: the state cannot be written: {error}; make room, and start again"
             ) from None
 
     def __repr__(self) -> str:
         return f"SiteState({os.fspath(self._path)!r})"
+
+
+class StateError(LocalProtocolError):
+    """The state cannot be written. The program is started again when it can."""
 
 
 Command = tuple[str, tuple[object, ...]]

@@ -4,7 +4,6 @@ It is TOML, written by people. Its SHA-256 is in every session, so a changed byt
 Each site signs this digest; the signatures lie beside it, in `study.toml.signatures`.
 """
 
-import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,43 +12,24 @@ from typing import Any, get_args
 
 from securecomp.core import checks
 from securecomp.errors import AuthenticationError, ParameterError, SecureCompError
-from securecomp.net import parties
+from securecomp.net import parties, study_questions
 from securecomp.net.parties import Parties, table
+from securecomp.net.study_questions import ONE_SUM, QuestionRules, StudyQuestion
 from securecomp.paillier.keys import PublicKey
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import storage, wire
 from securecomp.protocol import sum_protocols as sums
 from securecomp.protocol.identity import Identity
-from securecomp.statistics import Column, Study
+from securecomp.statistics import Column
 from securecomp.statistics.disclosure.suppression import DEFAULT_MINIMUM
 from securecomp.statistics.measures import Missing
 
-ANALYSES = (
-    "anova", "chi_square", "correlation", "count", "covariance", "cox", "crosstab", "fisher",
-    "glm", "histogram", "kaplan_meier", "logrank", "mantel_haenszel", "mean", "median",
-    "odds_ratio", "quantiles", "relative_risk", "risk_difference", "roc_auc", "skewness",
-    "standardisation", "sum", "t_test", "variance",
-)  # fmt: skip
-"""Methods of `Study` that a study file can ask for: those that need sums and nothing else."""
-
 _PURPOSE = "study file"
-_TOP = {"study", "sites", "servers", "columns", "analyses"}
+_TOP = {"study", "sites", "servers", "analysts", "columns", "analyses", "questions"}
 _FACTS = {
     "name", "protocol", "security", "blind", "paillier_public", "missing", "rows", "minimum_count",
-    "minimum_sites", "patience", "answer_within",
+    "minimum_sites", "patience", "answer_within", "receivers",
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class StudyQuestion:
-    """One question: a method of `Study`, and its arguments."""
-
-    ask: str
-    arguments: Mapping[str, Any]
-
-    def __str__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
-        return f"{self.ask}({given})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +43,9 @@ class StudyFile(Parties):
         paillier_public: The key holder's public key, as JSON; only for Paillier.
         columns: Declared facts.
         analyses: The questions, in order.
+        rules: What analysts may ask besides.
+        receivers: Who hears what one sum answers: "sites" (and an analyst, where one has asked)
+            or "analysts" alone.
         missing: As `Study`.
         rows: As `Study`.
         minimum_count: As `Study`.
@@ -77,12 +60,28 @@ class StudyFile(Parties):
     paillier_public: str | None
     columns: Mapping[str, Column]
     analyses: Sequence[StudyQuestion]
+    rules: QuestionRules
+    receivers: str
     missing: Missing
     rows: int
     minimum_count: int
     minimum_sites: int
     patience: int
     answer_within: int
+
+    def hearers(self, question: StudyQuestion, analyst: str | None = None) -> tuple[str, ...]:
+        """Return who hears the totals that answer a question.
+
+        Sites hear totals on which their next step depends, whatever was agreed about receivers.
+
+        Args:
+            question: What is asked.
+            analyst: Who has asked it; None for the study's own questions.
+        """
+        if self.receivers == "analysts":
+            analysts = tuple(self.analysts) if analyst is None else (analyst,)
+            return analysts if question.ask in ONE_SUM else (*self.sites, *analysts)
+        return tuple(self.sites) if analyst is None else (*self.sites, analyst)
 
     def sums(self, private: Any = None) -> sums.PlayedSum:
         """Return the sum protocol.
@@ -127,9 +126,19 @@ def _study(facts: Mapping[str, Any], agreed: Parties) -> StudyFile:
     missing = study.get("missing", "error")
     if missing not in get_args(Missing):
         raise ParameterError(f"[study] missing is one of {', '.join(get_args(Missing))}")
-    analyses = tuple(_analysis(a, i + 1) for i, a in enumerate(facts.get("analyses", ())))
-    if not analyses:
+    analyses = tuple(
+        study_questions.made(given, f"[[analyses]] {number}")
+        for number, given in enumerate(facts.get("analyses", ()), start=1)
+    )
+    rules = study_questions.rules(table(facts, "questions"))
+    allowed = bool(rules.answer or rules.ask)
+    if not analyses and not allowed:
         raise ParameterError("there is no [[analyses]]; add one for each question")
+    if allowed and not agreed.analysts:
+        raise ParameterError("[questions] are asked by [analysts]; name one, with its public key")
+    receivers = study.get("receivers", "sites")
+    if receivers not in ("sites", "analysts") or (receivers == "analysts" and not agreed.analysts):
+        raise ParameterError('[study] receivers is "sites", or "analysts" if [analysts] are named')
     if protocol == "paillier" and "paillier_public" not in study:
         raise ParameterError("[study] paillier_public: give the key holder's public key")
     found = StudyFile(
@@ -137,11 +146,14 @@ def _study(facts: Mapping[str, Any], agreed: Parties) -> StudyFile:
         digest=agreed.digest,
         sites=agreed.sites,
         servers=agreed.servers,
+        analysts=agreed.analysts,
         protocol=protocol,
         options=options,
         paillier_public=_text(study, "paillier_public"),
         columns=columns,
         analyses=analyses,
+        rules=rules,
+        receivers=receivers,
         missing=missing,
         rows=checks.integer(study.get("rows", 1_000_000), "[study] rows", 1),
         minimum_count=checks.integer(
@@ -182,21 +194,6 @@ def _refuse_unknown(table: Mapping[str, Any], known: set[str], where: str) -> No
     unknown = sorted(set(table) - known)
     if unknown:
         raise ParameterError(f"{where} has no {unknown[0]!r}; one of {', '.join(sorted(known))}")
-
-
-def _analysis(given: Any, number: int) -> StudyQuestion:
-    where = f"[[analyses]] {number}"
-    if not isinstance(given, Mapping) or given.get("ask") not in ANALYSES:
-        raise ParameterError(f"{where}: ask is one of {', '.join(ANALYSES)}")
-    arguments = {name: value for name, value in given.items() if name != "ask"}
-    ask = given["ask"]
-    if ask in ("median", "quantiles") and arguments.setdefault("method", "counts") != "counts":
-        raise ParameterError(f'{where}: over a network {ask} has method = "counts"')
-    try:
-        inspect.signature(getattr(Study, ask)).bind(None, **arguments)
-    except TypeError as error:
-        raise ParameterError(f"{where}: {ask}: {error}") from None
-    return StudyQuestion(ask, arguments)
 
 
 def signatures_path(path: Path) -> Path:

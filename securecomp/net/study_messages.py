@@ -43,6 +43,34 @@ class TotalsDigest(wire.Message, frozen=True):
     digest: bytes
 
 
+class AnalystQuestion(wire.Message, frozen=True):
+    """Analyst to site: a question; without text, that there will be no more.
+
+    Signed beside its seal, so that a site's log can show who asked.
+    """
+
+    KIND: ClassVar[int] = 69
+    text: str
+    signature: bytes
+
+
+class Turn(wire.Message, frozen=True):
+    """First site to the others and to the analyst: whose question is the next."""
+
+    KIND: ClassVar[int] = 70
+    analyst: str
+    number: int
+    part: int
+    digest: bytes
+
+
+class Verdict(wire.Message, frozen=True):
+    """Site to the other sites and the analyst: why it refuses a question, or an empty text."""
+
+    KIND: ClassVar[int] = 71
+    refusal: str
+
+
 class Stop(wire.Message, frozen=True):
     """To everybody: this party cannot go on."""
 

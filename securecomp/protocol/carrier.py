@@ -78,10 +78,12 @@ class Carrier(Protocol):
         entropy: Source of randomness for what is not a role's.
         session_ids: Source of the ids of sessions. Over a network all parties' give the same.
         transcript: Messages of this computation.
+        receivers: Who gets the totals, if it is not every contributor.
     """
 
     entropy: Entropy
     session_ids: Entropy
+    receivers: tuple[str, ...] | None
     transcript: Transcript
 
     def start(self) -> None:

@@ -28,6 +28,7 @@ class LocalCarrier(Secret):
 
     def __init__(self, entropy: Entropy = entropy_.system) -> None:
         self.entropy = self.session_ids = entropy
+        self.receivers: tuple[str, ...] | None = None
         self.transcript = Transcript()
         self._identities: dict[str, Identity] = {}
         self._lock = threading.Lock()

@@ -146,7 +146,7 @@ class PlayedSum(SumProtocol):
         servers = self.server_names()
         check_apart(contributors, servers)
         servers = servers or contributors
-        receivers = contributors if receivers is None else receivers
+        receivers = receivers or carrier.receivers or contributors
         return Session.create(
             name,
             contributors=contributors,

@@ -178,13 +178,13 @@ class Study:
         for name, column in self.columns.items():
             if not isinstance(column, Column):
                 raise ParameterError(f"columns: {name!r} must be a Column, not {column!r}")
-            if name not in known:
+            if self.tables and name not in known:
                 raise ParameterError(
                     f"columns: there is no column {name!r} at any site; correct its name"
                 )
         clipped = getattr(privacy, "bounds", ())
         for name in clipped:
-            if name not in known:
+            if self.tables and name not in known:
                 raise ParameterError(
                     f"privacy: there is no column {name!r} at any site; correct its name (--clip)"
                 )

@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 import uvicorn
 
-from securecomp.net import identity_file, parties, programs, simulation
+from securecomp.net import (
+    asking,
+    identity_file,
+    parties,
+    programs,
+    simulation,
+    site_agent,
+    sum_server,
+)
 from securecomp.net.relay import Relay
 
 SITES = ("north", "south", "west")
@@ -64,13 +72,15 @@ def rows(site, size=60):
 class Consortium:
     """A study, its keys in a folder, and a relay that can be stopped and started."""
 
-    def __init__(self, folder: Path, analyses: str, protocol="sharing", sites=SITES, facts=""):
+    def __init__(
+        self, folder: Path, analyses: str, protocol="sharing", sites=SITES, facts="", analysts=()
+    ):
         self.folder, self.sites, self.servers = folder, sites, SERVERS[protocol]
         text = (
             f'[study]\nname = "test"\nprotocol = "{protocol}"\nrows = 1000\npatience = 60\n{facts}'
             f"{COLUMNS}\n{analyses}"
         )
-        self.path = simulation.prepare(folder, text, sites, self.servers)
+        self.path = simulation.prepare(folder, text, sites, self.servers, analysts)
         self.port = simulation._free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._thread = None
@@ -116,9 +126,27 @@ class Consortium:
     def server(self, name, run="1"):
         member = self.member(name, run)
         try:
-            programs.serve(member, self.private if name == "key holder" else None)
+            sum_server.serve(member, self.private if name == "key holder" else None)
         finally:
             member.close()
+
+    def agent(self, name, frame=None, run="1", person=None):
+        """Run a site's agent; return the results that it heard."""
+        member, found = self.member(name, run), []
+        frame = rows(name) if frame is None else frame
+        log = self.folder / f"{name}.{run}.log"
+        try:
+            site_agent.SiteAgent(
+                member, frame, person or (lambda *_: ""), log, lambda *heard: found.append(heard)
+            ).run()
+            return found
+        finally:
+            member.close()
+
+    def asked(self, name, run="1"):
+        """Connect an analyst."""
+        key = self.folder / f"{name}.identity"
+        return asking.connected(self.path, name, key, programs.Connection(self.url, run=run))
 
     def run(self, frames=None, run="1", site=None, server=None):
         """Run all parties; return each one's results, or its error."""

@@ -15,7 +15,7 @@ from test_over_a_network import ONE, documents
 from test_relay import ask
 
 from securecomp.errors import LocalProtocolError, ParameterError, RemoteProtocolError
-from securecomp.net import programs, signed_requests, study_file
+from securecomp.net import programs, signed_requests, study_file, sum_server
 from securecomp.net.post_office import PostOffice
 from securecomp.net.relay_client import RelayClient
 from securecomp.net.site_state import SESSION
@@ -93,7 +93,7 @@ def test_a_sum_that_was_played_is_not_played_again_under_another_tag(tmp_path):
     consortium = Consortium(tmp_path, ONE, "masking", sites, "answer_within = 1\n")
     with consortium.relay():
         site = consortium.member("north")
-        study = programs.study_at(site, "north", rows("north"))
+        study = programs.study_at(site.study, site.carrier, {"north": rows("north")})
         session = study.protocol.session(site.carrier, Layout(1, 5), sites)
         tag = f"{SESSION}{bytes(16).hex()}"
         announced = Announcement("1", 0, session.to_bytes())
@@ -101,7 +101,7 @@ def test_a_sum_that_was_played_is_not_played_again_under_another_tag(tmp_path):
         server = consortium.member("server")
         server.state.spend(session.id)
         with pytest.raises(RemoteProtocolError, match="north: announced a sum under another"):
-            programs.serve(server)
+            sum_server.serve(server)
         site.close()
         server.close()
 

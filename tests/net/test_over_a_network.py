@@ -111,7 +111,7 @@ def in_one_process(path, sites=SITES, frames=None):
         protocol=study.sums(),
         rows=study.rows,
     )
-    return {str(a): programs.ask(together, a) for a in study.analyses}
+    return {str(a): a.put_to(together) for a in study.analyses}
 
 
 def documents(results):
@@ -213,14 +213,16 @@ def test_data_that_changed_after_messages_were_sent_are_refused(tmp_path):
     with consortium.relay():
         member = consortium.member("north")
         member.carrier.begin = lambda: None  # alone: the others never come
-        study = programs.study_at(member, "north", rows("north"))
+        study = programs.study_at(member.study, member.carrier, {"north": rows("north")})
         member.study = member.study
         object.__setattr__(member.carrier.study, "patience", 1)
         with pytest.raises(RemoteProtocolError, match=r"server 1: nothing came .* server 3"):
             study.mean("los")
         member.close()
         other = consortium.member("north")
-        study = programs.study_at(other, "north", rows("north").assign(los=1))
+        study = programs.study_at(
+            other.study, other.carrier, {"north": rows("north").assign(los=1)}
+        )
         with pytest.raises(LocalProtocolError, match="the data or the software has changed"):
             study.mean("los")
         other.close()
@@ -350,7 +352,7 @@ def test_training_is_bit_for_bit_that_of_one_process(protocol, tmp_path):
         member = consortium.member(name, run)
         try:
             with member.telling():
-                study = programs.study_at(member, name, rows(name))
+                study = programs.study_at(member.study, member.carrier, {name: rows(name)})
                 member.carrier.begin()
                 seeds[name] = member.carrier.session_ids(32)
                 model = trained(study)
@@ -398,7 +400,7 @@ def test_paillier_s_private_key_is_at_its_holder_alone(blind, tmp_path):
         protocol=study.sums(key),
         rows=study.rows,
     )
-    wanted = {str(a): programs.ask(together, a).to_json() for a in study.analyses}
+    wanted = {str(a): a.put_to(together).to_json() for a in study.analyses}
     for site in SITES:
         assert documents(found[site]) == wanted
     assert found["aggregator"] is found["key holder"] is None

@@ -1,0 +1,302 @@
+"""A site's agent: it stays, and answers the questions of analysts that the study's rules allow.
+
+For each question the sites agree on an order (the first site takes them as they come), each site
+decides (by the rules, by a rehearsal on its own rows, by a person where the study says so) and
+tells the others, and if none refuses all run the same program. A question that is refused, or that
+fails on the way, ends alone: the agent goes on with the next.
+
+What a question costs a site to know: the analyst's question, and that another site refuses and by
+which rule. A refusal for the site's own rows names the kind of error and nothing else.
+"""
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from securecomp.errors import (
+    AuthenticationError,
+    DecodeError,
+    ParameterError,
+    RemoteProtocolError,
+    SecureCompError,
+)
+from securecomp.net import programs, study_questions
+from securecomp.net.network_carrier import OpenedElsewhere
+from securecomp.net.programs import ConnectedParty
+from securecomp.net.question_log import QuestionLog
+from securecomp.net.relay_client import RelayError
+from securecomp.net.site_state import StateError
+from securecomp.net.study_channel import PartStoppedError, StoppedError
+from securecomp.net.study_file import StudyFile
+from securecomp.net.study_messages import AnalystQuestion, Turn, Verdict
+from securecomp.net.study_questions import StudyQuestion
+from securecomp.protocol import identity as identity_
+from securecomp.protocol.carrier import Vector
+from securecomp.protocol.local_carrier import LocalCarrier
+from securecomp.protocol.session import Session
+
+PURPOSE = "question of an analyst"
+_NO_MORE = hashlib.sha256(b"").digest()
+_NUMBER = re.compile("0|[1-9][0-9]{0,8}")
+
+Person = Callable[[int, str, StudyQuestion, Sequence[str]], str]
+"""Asks a person at this site: number, analyst, question, names of the first totals that would be
+opened. Returns why it is refused, or an empty text."""
+
+
+class SiteAgent:
+    """Answers at one site."""
+
+    def __init__(
+        self,
+        member: ConnectedParty,
+        frame: Any,
+        person: Person,
+        log: Path,
+        heard: Callable[[StudyQuestion, Any], None] = lambda *_: None,
+    ) -> None:
+        """Take the site's rows.
+
+        Args:
+            member: The site, connected.
+            frame: Its rows, a data frame.
+            person: Asks somebody here.
+            log: File of the log.
+            heard: Hears each question and its result; None where only others hear that.
+        """
+        self._member, self._study, self._name = member, member.study, member.channel.name
+        self._rows: Mapping[str, Any] = {self._name: frame}
+        self._person, self._heard = person, heard
+        self._log = QuestionLog(log, self._name, member.identity)
+        self._answered = 0
+        self._had: set[tuple[str, int]] = set()
+
+    def run(self) -> None:
+        """Answer the study's own questions, then those of analysts until none has more.
+
+        Raises:
+            SecureCompError: The run cannot go on; start the agent again.
+        """
+        member = self._member
+        with member.telling():
+            study = programs.study_at(self._study, member.carrier, self._rows)
+            member.carrier.begin()
+            for question, result in programs.answers(member, study):
+                self._heard(question, result)
+            member.carrier.finish_part()
+            part, ended = 1, set[str]()
+            while len(ended) < len(self._study.analysts):
+                turn, message = self._next(part)
+                if turn.digest == _NO_MORE:
+                    ended.add(turn.analyst)
+                else:
+                    self._answer(part, turn, message)
+                part += 1
+            member.channel.part = 0
+            member.carrier.finish()
+        member.state.finish()
+
+    def _next(self, part: int) -> tuple[Turn, AnalystQuestion | None]:
+        """Agree on the next question; wait for it as long as it takes."""
+        channel = self._member.channel
+        channel.part = part
+        tag = f"{channel.run}/turn/{part}"
+        if channel.name == channel.first:
+            fact = f"turn {part}"
+            if self._member.state.known(fact) is None:
+                analyst, number = self._oldest()
+                chosen = [analyst, number, _digest(self._question(analyst, number)).hex()]
+                self._member.state.fact(fact, json.dumps(chosen).encode())
+            analyst, number, digest = json.loads(self._member.state.known(fact) or b"")
+            turn = Turn(analyst, number, part, bytes.fromhex(digest))
+            channel.tell(channel.others, tag, turn)
+            channel.tell([turn.analyst], f"{channel.run}/turn of {turn.number}", turn)
+        else:
+            channel.attend("the next question", lambda: _awaited(channel, tag, channel.first))
+            turn = channel.read(channel.first, tag, Turn)
+            place = (turn.analyst, turn.number)
+            if turn.analyst not in self._study.analysts or turn.part != part or place in self._had:
+                raise RemoteProtocolError(channel.first, "gave a turn to no question of an analyst")
+            asked = f"{channel.run}/question/{turn.number}"
+            channel.attend("a question", lambda: _awaited(channel, asked, turn.analyst))
+        self._had.add((turn.analyst, turn.number))
+        return turn, self._question(turn.analyst, turn.number)
+
+    def _oldest(self) -> tuple[str, int]:
+        """Wait for the oldest question that had no turn."""
+        channel, state = self._member.channel, self._member.state
+        found: list[tuple[str, int]] = []
+
+        def asked() -> Sequence[str]:
+            found[:] = [
+                place
+                for sender, tag in state.tagged(f"{channel.run}/question/")
+                if sender in self._study.analysts
+                and _NUMBER.fullmatch(written := tag.rpartition("/")[2])
+                and (place := (sender, int(written))) not in self._had
+            ]
+            return () if found else ("an analyst",)
+
+        channel.attend("the next question", asked)
+        return found[0]
+
+    def _question(self, analyst: str, number: int) -> AnalystQuestion | None:
+        """Return an analyst's question; None if it is not as an analyst writes and signs it."""
+        channel = self._member.channel
+        try:
+            message = channel.read(analyst, f"{channel.run}/question/{number}", AnalystQuestion)
+            about = (self._study.digest, channel.run, number, message.text)
+            identity_.verify(self._study.keys[analyst], message.signature, analyst, PURPOSE, *about)
+        except (DecodeError, AuthenticationError, RemoteProtocolError):
+            return None
+        return message
+
+    def _answer(self, part: int, turn: Turn, message: AnalystQuestion | None) -> None:
+        """Decide on a question, tell all, and run it if no site refuses."""
+        channel, state = self._member.channel, self._member.state
+        self._log.add(
+            part,
+            "asked",
+            analyst=turn.analyst,
+            number=turn.number,
+            question="" if message is None else message.text,
+            signature="" if message is None else message.signature.hex(),
+        )
+        own = state.known(f"verdict {part}")
+        if own is None:
+            own = state.fact(f"verdict {part}", self._judged(part, turn, message).encode())
+        tag = f"{channel.run}/verdict/{part}"
+        channel.tell([*channel.others, turn.analyst], tag, Verdict(own.decode()))
+        channel.attend(
+            "the other sites' consent",
+            lambda: [s for s in channel.others if s not in state.senders(tag)],
+        )
+        refusals = {s: channel.read(s, tag, Verdict).refusal for s in channel.others}
+        refusals = {s: r for s, r in {self._name: own.decode(), **refusals}.items() if r}
+        self._log.add(part, "decided", refusals=refusals)
+        if message is not None and not refusals:
+            self._answered += 1
+            if state.known(f"ended {part}") is None:
+                self._play(part, turn.analyst, study_questions.from_json(message.text, "question"))
+
+    def _judged(self, part: int, turn: Turn, message: AnalystQuestion | None) -> str:
+        """Return why this site refuses a question; nothing if it does not."""
+        if message is None:
+            return "this is not a question that the analyst has signed"
+        if _digest(message) != turn.digest:
+            return "this site heard another question than the first site"
+        try:
+            question = study_questions.from_json(message.text, f"question {turn.number + 1}")
+        except ParameterError as error:
+            return str(error)
+        refusal = self._study.rules.refusal(question, self._answered)
+        if refusal is not None:
+            return refusal
+        try:
+            opened = rehearse(self._study, self._rows, question)
+        except SecureCompError as error:
+            # The words may be about rows. Its operator reads them here.
+            self._log.add(part, "not possible here", reason=str(error))
+            return f"its rows do not allow it ({type(error).__name__}); its operator sees why"
+        if question.ask in self._study.rules.ask:
+            return self._person(part, turn.analyst, question, opened)[:500]
+        return ""
+
+    def _play(self, part: int, analyst: str, question: StudyQuestion) -> None:
+        """Run a question with the other sites; if it fails, it ends alone."""
+        member = self._member
+        receivers = self._study.hearers(question, analyst)
+        carrier, channel = member.carrier, member.channel
+        carrier.begin_part(part, receivers)
+        study = programs.study_at(self._study, carrier, self._rows)
+        result = None
+        try:
+            try:
+                result = question.put_to(study)
+                opened = list(result.run.opened)
+            except OpenedElsewhere:
+                opened = list(rehearse(self._study, self._rows, question))
+            carrier.finish_part()
+            self._log.add(part, "opened", totals=opened, receivers=list(receivers))
+        except PartStoppedError as error:
+            self._end(part, str(error))
+            return
+        except (StateError, RelayError, StoppedError):
+            raise  # the agent is started again, and goes on
+        except RemoteProtocolError as error:
+            channel.stop_part(str(error))
+            self._end(part, str(error))
+            return
+        except SecureCompError as error:
+            # From totals that all know, this comes at all sites alike; else it tells of rows.
+            channel.stop_part(f"an error of its own ({type(error).__name__})")
+            self._end(part, str(error))
+            return
+        member.state.fact(f"ended {part}", b"")
+        self._heard(question, result)
+
+    def _end(self, part: int, reason: str) -> None:
+        """Note that a question ended early."""
+        self._member.carrier.abandon()
+        self._log.add(part, "stopped", reason=reason)
+        self._member.state.fact(f"ended {part}", reason.encode())
+
+
+def _digest(message: AnalystQuestion | None) -> bytes:
+    text = "unreadable" if message is None else message.text
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _awaited(channel: Any, tag: str, sender: str) -> Sequence[str]:
+    return () if sender in channel.state.senders(tag) else (sender,)
+
+
+class _FirstSum(Exception):  # noqa: N818 - not an error
+    """A rehearsal has come to its first sum."""
+
+
+class _Rehearsal(LocalCarrier):
+    """Carries nothing: a program runs up to its first sum, whose inputs are read and checked."""
+
+    def __init__(self, study: StudyFile, here: Sequence[str]) -> None:
+        super().__init__()
+        self._study, self._here = study, here
+        self.opens: Sequence[str] = ()
+
+    def here(self, name: str) -> bool:
+        """Return whether it is a party whose rows are here."""
+        return name in self._here
+
+    def public(self, name: str) -> bytes:
+        """Return a party's public key."""
+        return self._study.keys[name]
+
+    def opened(self, session: Session, play: Callable[[], Vector | None]) -> Vector:
+        """End the rehearsal."""
+        del play
+        self.opens = session.layout.labels
+        raise _FirstSum
+
+
+def rehearse(study: StudyFile, rows: Mapping[str, Any], question: StudyQuestion) -> Sequence[str]:
+    """Run a question up to its first sum; nothing is sent.
+
+    Args:
+        study: What all agreed on.
+        rows: The rows of the site here; none for an analyst.
+        question: What is asked.
+
+    Returns:
+        Names of the totals that the first sum would open.
+
+    Raises:
+        SecureCompError: The question does not fit the study, or the rows here.
+    """
+    carrier = _Rehearsal(study, tuple(rows))
+    with contextlib.suppress(_FirstSum):
+        question.put_to(programs.study_at(study, carrier, rows))
+    return carrier.opens
