@@ -107,7 +107,7 @@ def study_check(file: Path) -> None:
 
 
 def _summary(found: Any) -> list[str]:
-    from securecomp.net import key_texts
+    from securecomp.net import key_texts, private_study
 
     lines = [f"study: {found.name}", f"id: {found.id}", "", "sites (each brings rows):"]
     lines += [f"  {n}: {key_texts.fingerprint(k)}" for n, k in found.sites.items()]
@@ -115,6 +115,9 @@ def _summary(found: Any) -> list[str]:
     lines += [f"  {n}: {key_texts.fingerprint(k)}" for n, k in found.servers.items()]
     lines += ["", "what will be computed:"]
     lines += [f"  {analysis}" for analysis in found.analyses]
+    lines += private_study.summary(found.privacy, len(found.analyses))
+    if found.codebook is not None:
+        lines += ["", f"codebook: {found.codebook.path.name}, {found.codebook.sha256.hex()}"]
     lines += ["", "what each party learns:"]
     lines += [f"  {party}: {what}" for party, what in found.sums().learned().items()]
     shown = f"cells below {found.minimum_count} rows" if found.minimum_count else "no cell"
@@ -147,6 +150,7 @@ def _connection(given: dict[str, Any]) -> Any:
         given["run"],
         given["proxy"],
         None if authority is None else str(authority),
+        given.get("ledger"),
     )
 
 
@@ -171,6 +175,9 @@ class _Watch:
 @click.option("--data", required=True, type=_PATH, metavar="FILE", help="Your rows.")
 @click.option("--identity", "key", required=True, type=_PATH, metavar="FILE", help="Your key.")
 @_network
+@click.option(
+    "--ledger", type=_PATH, metavar="FILE", help="Your privacy budget; by default beside the state."
+)
 @click.option("--yes", is_flag=True, help="Do not ask before anything is sent.")
 @values.reading_and_showing("Write the results to a page too.")
 def join(

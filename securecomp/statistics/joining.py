@@ -23,6 +23,7 @@ def join(
     state: str | os.PathLike[str] | None = None,
     proxy: str | None = None,
     authority: str | None = None,
+    ledger: str | os.PathLike[str] | None = None,
 ) -> Iterator["Study"]:
     """Take part in a study over a network: the same methods, on this site's own rows.
 
@@ -39,8 +40,11 @@ def join(
         state: File of the state; by default beside the study file.
         proxy: URL of an HTTP proxy.
         authority: File of a private certificate authority.
+        ledger: File of this site's privacy budget, if the study answers with noise; by default
+            beside the state.
 
     Raises:
+        BudgetError: The budget does not cover what is asked; nothing was sent.
         AuthenticationError: A site has not signed the study.
         RemoteProtocolError: A party caused a failure; it is named.
         BackendUnavailableError: The extra `net` is not installed.
@@ -48,7 +52,8 @@ def join(
     # By name: the network stands on statistics, and not the other way round.
     programs = importlib.import_module("securecomp.net.programs")
     connection = programs.Connection(
-        relay, None if state is None else Path(state), run, proxy, authority
-    )
+        relay, None if state is None else Path(state), run, proxy, authority,
+        None if ledger is None else Path(ledger),
+    )  # fmt: skip
     with programs.joined(Path(study), site, data, Path(identity), connection) as found:
         yield found
