@@ -2,15 +2,15 @@
 
 import json
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import click
 
+from securecomp.cli import network_options as net
 from securecomp.cli import option_values as values
 from securecomp.cli.written_pages import check_page, write_page
-from securecomp.show.console import console, plain_errors, plain_warnings, printable, show, status
+from securecomp.show.console import console, plain_errors, plain_warnings, show, status
 
 _PATH = click.Path(path_type=Path)
 
@@ -28,7 +28,7 @@ def identity_new(file: Path) -> None:
         from securecomp.net import identity_file
 
         _print_key(identity_file.create(file).public)
-    _note(f"{file}: keep it secret; send the public key, and compare the words by phone")
+    net.note(f"{file}: keep it secret; send the public key, and compare the words by phone")
 
 
 @identity.command("show")
@@ -39,11 +39,6 @@ def identity_show(file: Path) -> None:
         from securecomp.net import identity_file
 
         _print_key(identity_file.read(file).public)
-
-
-def _note(text: str) -> None:
-    """Say something that is not the result."""
-    click.echo(printable(text), err=True)
 
 
 def _print_key(public: bytes) -> None:
@@ -67,7 +62,7 @@ def study_new(file: Path) -> None:
         from securecomp.protocol.storage import write_new
 
         write_new(file, TEMPLATE.rstrip("\n"), 0o644)
-    _note(f"{file}: fill it in, send it to all sites, and let each sign it")
+    net.note(f"{file}: fill it in, send it to all sites, and let each sign it")
 
 
 @study.command("show")
@@ -92,7 +87,7 @@ def study_sign(file: Path, party: str, key: Path) -> None:
 
         study_file.sign(file, party, identity_file.read(key))
         beside = study_file.signatures_path(file)
-    _note(f"{beside}: send it along with {file.name}")
+    net.note(f"{beside}: send it along with {file.name}")
 
 
 @study.command("check")
@@ -113,8 +108,13 @@ def _summary(found: Any) -> list[str]:
     lines += [f"  {n}: {key_texts.fingerprint(k)}" for n, k in found.sites.items()]
     lines += ["", f"servers (protocol {found.protocol}):"]
     lines += [f"  {n}: {key_texts.fingerprint(k)}" for n, k in found.servers.items()]
-    lines += ["", "what will be computed:"]
-    lines += [f"  {analysis}" for analysis in found.analyses]
+    if found.analysts:
+        lines += ["", "analysts (they ask, and bring no rows):"]
+        lines += [f"  {n}: {key_texts.fingerprint(k)}" for n, k in found.analysts.items()]
+    lines += ["", "what will be computed, and who hears the totals:"]
+    lines += [f"  {q}: {', '.join(found.hearers(q))}" for q in found.analyses] or ["  nothing yet"]
+    if found.analysts:
+        lines += _of_analysts(found)
     lines += private_study.summary(found.privacy, len(found.analyses))
     if found.codebook is not None:
         lines += ["", f"codebook: {found.codebook.path.name}, {found.codebook.sha256.hex()}"]
@@ -125,48 +125,17 @@ def _summary(found: Any) -> list[str]:
     return lines
 
 
-_NETWORK = (
-    click.option("--relay", "url", required=True, metavar="URL", help="Address of the relay."),
-    click.option("--state", type=_PATH, metavar="FILE", help="State; by default beside STUDY."),
-    click.option("--run", default="1", show_default=True, help="Name of the run."),
-    click.option("--proxy", metavar="URL", help="HTTP proxy."),
-    click.option("--ca", type=_PATH, metavar="FILE", help="Private certificate authority."),
-)
-
-
-def _network(command: Any) -> Any:
-    for option in reversed(_NETWORK):
-        command = option(command)
-    return command
-
-
-def _connection(given: dict[str, Any]) -> Any:
-    from securecomp.net.programs import Connection
-
-    authority = given["ca"]
-    return Connection(
-        given["url"],
-        given["state"],
-        given["run"],
-        given["proxy"],
-        None if authority is None else str(authority),
-        given.get("ledger"),
-    )
-
-
-class _Watch:
-    """Says what is awaited, whenever that changes and has lasted a while."""
-
-    def __init__(self) -> None:
-        self._last = ""
-
-    def __call__(self, step: str, awaited: Collection[str]) -> None:
-        names = list(awaited)
-        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        text = f"{step}: waiting for {', '.join(names[:4])}{more}" if names else ""
-        if text and text != self._last and sys.stderr.isatty():
-            _note(text)
-        self._last = text
+def _of_analysts(found: Any) -> list[str]:
+    rules, many = found.rules, ", ".join
+    lines = ["", f"what analysts may ask, at most {rules.most} questions:"]
+    lines += [f"  each site answers by itself: {many(rules.answer) or 'nothing'}"]
+    lines += [f"  a person at each site is asked first: {many(rules.ask) or 'nothing'}"]
+    if found.receivers == "analysts":
+        lines += ["  what one sum answers is opened to the analyst alone; where a further step"]
+        lines += ["  depends on totals (a regression, a median), the sites hear these too"]
+    else:
+        lines += ["  all sites and the analyst who asked hear the answer"]
+    return lines
 
 
 @click.command()
@@ -174,11 +143,12 @@ class _Watch:
 @click.option("--site", required=True, metavar="NAME", help="Your site's name in the study.")
 @click.option("--data", required=True, type=_PATH, metavar="FILE", help="Your rows.")
 @click.option("--identity", "key", required=True, type=_PATH, metavar="FILE", help="Your key.")
-@_network
+@net.network
 @click.option(
     "--ledger", type=_PATH, metavar="FILE", help="Your privacy budget; by default beside the state."
 )
 @click.option("--yes", is_flag=True, help="Do not ask before anything is sent.")
+@click.option("--serve", is_flag=True, help="Stay, and answer the analysts' questions.")
 @values.reading_and_showing("Write the results to a page too.")
 def join(
     study: Path,
@@ -186,6 +156,7 @@ def join(
     data: Path,
     key: Path,
     yes: bool,
+    serve: bool,
     as_json: bool,
     html: Path | None,
     **given: Any,
@@ -209,33 +180,68 @@ def join(
         if not yes:
             click.confirm("Send this site's part of these totals?", abort=True, err=True)
         member = programs.ConnectedParty(
-            study, site, identity_file.read(key), _connection(given), watch=_Watch(), note=_note
+            study,
+            site,
+            identity_file.read(key),
+            net.connection(given),
+            watch=net.Watch(),
+            note=net.note,
         )
         try:
-            with status("computing together"):
-                found = list(programs.join(member, site, frame))
+            if serve:
+                found = _stay(member, frame, net.connection(given).state_file(study, site), as_json)
+            else:
+                with status("computing together"):
+                    found = list(programs.join(member, site, frame))
         finally:
             member.close()
         if html is not None:
             from securecomp.cli.report_page import page
 
-            write_page(html, page([result for _, result in found]))
+            write_page(html, page([result for _, result in found if result is not None]))
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "study": agreed.digest.hex(),
-                    "results": [
-                        {"ask": str(analysis), "result": result.to_json()}
-                        for analysis, result in found
-                    ],
-                },
-                allow_nan=False,
-            )
-        )
-        return
-    for _, result in found:
+        results = [
+            {"ask": str(question), "result": None if result is None else result.to_json()}
+            for question, result in found
+        ]
+        click.echo(json.dumps({"study": agreed.digest.hex(), "results": results}, allow_nan=False))
+    elif not serve:
+        for question, result in found:
+            _print(question, result)
+
+
+def _print(question: Any, result: Any) -> None:
+    if result is None:
+        click.echo(f"{question}: this site did its part; the total goes to others alone")
+    else:
         show(console(), result)
+
+
+def _stay(member: Any, frame: Any, state: Path, quiet: bool) -> list[tuple[Any, Any]]:
+    """Run an agent until the analysts have no more questions; return what it heard."""
+    from securecomp.net import consent_files
+    from securecomp.net.site_agent import SiteAgent
+
+    def person(number: int, analyst: str, question: Any, opened: Any) -> str:
+        if not sys.stdin.isatty():
+            net.note(f"question {number} waits: securecomp consent {state} {number} --allow")
+            return consent_files.ask(state, number, analyst, question, opened)
+        net.note(consent_files.wording(analyst, question, opened))
+        if click.confirm("Take part?", err=True):
+            return ""
+        return str(click.prompt("Why not? (the analyst and all sites read it)", err=True))
+
+    found: list[tuple[Any, Any]] = []
+
+    def heard(question: Any, result: Any) -> None:
+        found.append((question, result))
+        if not quiet:
+            _print(question, result)
+
+    log = state.with_name(f"{state.name}.log")
+    net.note(f"answering; the log of questions is {log}")
+    SiteAgent(member, frame, person, log, heard).run()
+    return found
 
 
 @click.command()
@@ -243,7 +249,7 @@ def join(
 @click.option("--name", required=True, metavar="NAME", help="The server's name in the study.")
 @click.option("--identity", "key", required=True, type=_PATH, metavar="FILE", help="Its key.")
 @click.option("--paillier-key", type=_PATH, metavar="FILE", help="Private key of a key holder.")
-@_network
+@net.network
 def server(study: Path, name: str, key: Path, paillier_key: Path | None, **given: Any) -> None:
     """Run a computing server of a study until its run is done.
 
@@ -259,13 +265,18 @@ def server(study: Path, name: str, key: Path, paillier_key: Path | None, **given
 
             private = PrivateKey.from_json(read_text(paillier_key))
         member = programs.ConnectedParty(
-            study, name, identity_file.read(key), _connection(given), watch=_Watch(), note=_note
+            study,
+            name,
+            identity_file.read(key),
+            net.connection(given),
+            watch=net.Watch(),
+            note=net.note,
         )
         try:
             sum_server.serve(member, private)
         finally:
             member.close()
-    _note(f"{name}: all sites say that the run is done")
+    net.note(f"{name}: all sites say that the run is done")
 
 
 @click.command()

@@ -16,6 +16,7 @@ from securecomp.cli.ckks import ckks
 from securecomp.cli.codebook import codebook
 from securecomp.cli.consortium import identity, join, relay, server, simulate, study
 from securecomp.cli.paillier import paillier
+from securecomp.cli.questions import ask, consent, log
 from securecomp.cli.stats import stats
 from securecomp.cli.written_pages import check_page, write_page
 from securecomp.show.console import console, plain_errors, progress_bar, shades, status
@@ -31,7 +32,7 @@ def main() -> None:
     """
 
 
-for command in (identity, study, relay, server, join, simulate):
+for command in (identity, study, relay, server, join, ask, consent, log, simulate):
     main.add_command(command)
 main.add_command(audit)
 main.add_command(bench)

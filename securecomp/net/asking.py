@@ -15,6 +15,7 @@ from securecomp.errors import LocalProtocolError, ParameterError, RemoteProtocol
 from securecomp.net import identity_file, programs, study_questions
 from securecomp.net.programs import ConnectedParty, Connection
 from securecomp.net.site_agent import PURPOSE, rehearse
+from securecomp.net.study_channel import Watch
 from securecomp.net.study_messages import AnalystQuestion, Turn, Verdict
 from securecomp.net.study_questions import StudyQuestion
 from securecomp.statistics import Study
@@ -74,6 +75,7 @@ class AskedStudy:
             RemoteProtocolError: It ended early; the party that caused it is named.
         """
         member, channel = self._member, self._member.channel
+        channel.part = 0  # an earlier question that ended early is no matter of this one
         refusal = member.study.rules.refusal(question, 0)
         if refusal is not None:
             raise ParameterError(refusal)
@@ -150,15 +152,19 @@ for _name in study_questions.ANALYSES:
 
 @contextlib.contextmanager
 def connected(
-    path: Path, analyst: str, identity: Path, connection: Connection
+    path: Path,
+    analyst: str,
+    identity: Path,
+    connection: Connection,
+    watch: Watch | None = None,
 ) -> Iterator[AskedStudy]:
-    """Connect an analyst for a block of questions.
+    """Connect an analyst for a block of questions; `watch` hears who is awaited.
 
     Raises:
         ParameterError: The study has no such analyst.
         AuthenticationError: A site has not signed the study.
     """
-    member = ConnectedParty(path, analyst, identity_file.read(identity), connection)
+    member = ConnectedParty(path, analyst, identity_file.read(identity), connection, watch=watch)
     try:
         if analyst not in member.study.analysts:
             known = ", ".join(member.study.analysts) or "none"

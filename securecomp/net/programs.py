@@ -249,6 +249,10 @@ def joined(
     """Connect a site for a block of questions; as `taking_part`."""
     member = ConnectedParty(path, site, identity_file.read(identity), connection)
     try:
+        if member.study.receivers == "analysts":
+            raise ParameterError(
+                "by this study its own questions go to analysts alone; run: securecomp join"
+            )
         with taking_part(member, site, frame) as study:
             yield study
     finally:

@@ -20,6 +20,13 @@ patience = 3600             # seconds that a party waits for another
 # "server 1" = "..."
 # "server 2" = "..."
 
+# Who may ask further questions, and hear the answers; sites then run: securecomp join --serve
+# [analysts]
+# alice = "..."
+# [questions]
+# answer = ["count", "mean"]   # each site's program answers by itself
+# ask = ["glm"]                # a person at each site is asked first
+
 # What is summed is declared, since nobody sees all rows.
 [columns.los]
 bound = 400                 # no absolute value is larger

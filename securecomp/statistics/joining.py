@@ -1,4 +1,4 @@
-"""`Study.join`: the same study over a network, as one site sees it."""
+"""`Study.join` and `Study.connect`: a study over a network, for a site and for an analyst."""
 
 import contextlib
 import importlib
@@ -49,11 +49,63 @@ def join(
         RemoteProtocolError: A party caused a failure; it is named.
         BackendUnavailableError: The extra `net` is not installed.
     """
-    # By name: the network stands on statistics, and not the other way round.
-    programs = importlib.import_module("securecomp.net.programs")
-    connection = programs.Connection(
-        relay, None if state is None else Path(state), run, proxy, authority,
-        None if ledger is None else Path(ledger),
-    )  # fmt: skip
+    connection = _connection(relay, state, run, proxy, authority, ledger)
+    programs = _net("programs")
     with programs.joined(Path(study), site, data, Path(identity), connection) as found:
         yield found
+
+
+@contextlib.contextmanager
+def connect(
+    study: str | os.PathLike[str],
+    *,
+    analyst: str,
+    identity: str | os.PathLike[str],
+    relay: str,
+    run: str = "1",
+    state: str | os.PathLike[str] | None = None,
+    proxy: str | None = None,
+    authority: str | None = None,
+) -> Iterator[Any]:
+    """Ask a consortium as an analyst without rows: the methods of a study that need sums alone.
+
+    Each question goes to every site's agent (`securecomp join --serve`). The agents answer by the
+    study's rules, or ask a person. The analyst learns the totals that are opened to it, and which
+    site refuses by which rule.
+
+    Args:
+        study: The study file, signed by all sites.
+        analyst: This analyst's name in it.
+        identity: The file of its key.
+        relay: URL of the relay.
+        run: Name of the run.
+        state: File of the state; by default beside the study file.
+        proxy: URL of an HTTP proxy.
+        authority: File of a private certificate authority.
+
+    Raises:
+        ParameterError: A question does not fit the study; nothing was sent.
+        RemoteProtocolError: A site refuses a question, or caused a failure; it is named.
+        BackendUnavailableError: The extra `net` is not installed.
+    """
+    connection = _connection(relay, state, run, proxy, authority)
+    asking = _net("asking")
+    with asking.connected(Path(study), analyst, Path(identity), connection) as found:
+        yield found
+
+
+def _net(module: str) -> Any:
+    # By name: the network stands on statistics, and not the other way round.
+    return importlib.import_module(f"securecomp.net.{module}")
+
+
+def _connection(
+    relay: str,
+    state: str | os.PathLike[str] | None,
+    run: str,
+    proxy: str | None,
+    authority: str | None,
+    ledger: str | os.PathLike[str] | None = None,
+) -> Any:
+    where, budget = (None if path is None else Path(path) for path in (state, ledger))
+    return _net("programs").Connection(relay, where, run, proxy, authority, budget)

@@ -86,6 +86,7 @@ class Study:
     quantiles = quantiles.quantiles
     winner = winner.winner
     join = staticmethod(joining.join)
+    connect = staticmethod(joining.connect)
 
     def __init__(
         self,

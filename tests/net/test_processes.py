@@ -5,6 +5,9 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,7 +19,7 @@ from test_over_a_network import TWO, documents, in_one_process
 
 from securecomp.cli.main import main
 from securecomp.net import simulation
-from securecomp.statistics import Codebook
+from securecomp.statistics import Codebook, Study
 from securecomp.statistics.codebook.entries import Entry
 
 
@@ -48,6 +51,67 @@ def test_a_site_that_fails_ends_the_simulation_with_its_words(tmp_path):
     assert result.exit_code == 1
     assert result.stderr.startswith("error: south: ")
     assert result.stderr.endswith("south.csv: cannot be read: Empty CSV file\n")
+
+
+def test_agents_an_analyst_and_a_person_as_commands(tmp_path):
+    facts = '[questions]\nanswer = ["mean"]\nask = ["count"]\n'
+    consortium = Consortium(tmp_path, facts, sites=("north", "south"), analysts=("alice",))
+    for site in consortium.sites:
+        rows(site).to_csv(tmp_path / f"{site}.csv", index=False)
+    url = consortium.url
+
+    def asking(*words):
+        key = str(tmp_path / "alice.identity")
+        return [
+            sys.executable, "-m", "securecomp", "ask", str(consortium.path), "--analyst", "alice",
+            "--identity", key, "--relay", url, *words,
+        ]  # fmt: skip
+
+    def asked(*words):
+        return subprocess.run(  # noqa: S603 - our own command
+            asking(*words), capture_output=True, text=True, timeout=90
+        )
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(consortium.relay())
+        for name in consortium.servers:
+            thread = threading.Thread(target=consortium.server, args=(name,), daemon=True)
+            thread.start()
+        agents = {}
+        for site in consortium.sites:
+            key, data = (tmp_path / f"{site}.{end}" for end in ("identity", "csv"))
+            command = simulation.join_command(
+                consortium.path, site, data, key, url, "--serve", "--json"
+            )
+            agents[site] = stack.enter_context(
+                simulation.started(command, tmp_path / f"{site}.out")
+            )
+        first = asked("mean", "column=los", "--json")
+        assert first.returncode == 0, first.stderr
+        waiting = subprocess.Popen(  # noqa: S603 - our own command
+            asking("count", "by=ward"), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        states = {s: str(tmp_path / f"study.toml.{s}.1.state") for s in consortium.sites}
+        for site, words in (("north", ["--allow"]), ("south", ["--refuse", "not this week"])):
+            while "alice asks: count(by='ward')" not in (
+                CliRunner().invoke(main, ["consent", states[site]]).output
+            ):
+                time.sleep(0.1)
+            CliRunner().invoke(main, ["consent", states[site], "2", *words])
+        words = waiting.communicate(timeout=90)[1]
+        assert waiting.returncode == 1
+        assert "south: refuses the question: not this week" in words
+        assert asked("--done").returncode == 0
+        assert {site: agent.wait(60) for site, agent in agents.items()} == {"north": 0, "south": 0}
+    together = Study({s: rows(s) for s in consortium.sites}, rows=1000)
+    (answer,) = json.loads(first.stdout)["results"]
+    assert answer["result"] == json.loads(json.dumps(together.mean("los").to_json()))
+    told = CliRunner().invoke(
+        main, ["log", str(consortium.path), f"{states['north']}.log", "--site", "north"]
+    )
+    assert told.exit_code == 0, told.output
+    assert "question 1 opened: receivers north, south, alice; totals " in told.output
+    assert "refusals south: not this week" in told.output
 
 
 @pytest.mark.slow
