@@ -86,9 +86,11 @@ class Consortium:
         self._thread = None
         self.private = None  # the key holder's
 
-    def start_relay(self):
+    def start_relay(self, **tls):
         app = Relay([parties.load(self.path)[1]], self.folder / "relay.db").app()
-        config = uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            app, port=self.port, log_level="error", timeout_graceful_shutdown=1, **tls
+        )
         self._relay = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._relay.run, daemon=True)
         self._thread.start()
@@ -100,8 +102,8 @@ class Consortium:
         self._thread.join()
 
     @contextlib.contextmanager
-    def relay(self):
-        self.start_relay()
+    def relay(self, **tls):
+        self.start_relay(**tls)
         try:
             yield self
         finally:
