@@ -87,7 +87,8 @@ class Consortium:
         self.private = None  # the key holder's
 
     def start_relay(self, **tls):
-        app = Relay([parties.load(self.path)[1]], self.folder / "relay.db").app()
+        relay = Relay([parties.load(self.path)[1]], self.folder / "relay.db")
+        app, self.store = relay.app(), relay._store
         config = uvicorn.Config(
             app, port=self.port, log_level="error", timeout_graceful_shutdown=1, **tls
         )
