@@ -581,8 +581,14 @@ def test_the_largest_noised_count_below_the_minimum_is_hidden(no_noise):
     sites = {f"site {i}": frame[i::3] for i in range(3)}
     shown = {"a": None, "b": None, "c": 11, "d": 12}
     study = private(sites, columns=columns, minimum_count=11)
-    assert study.count(by="ward").value == shown
-    assert [row["n"] for row in study.mean("los", by="ward").rows] == [None, None, 11, 12]
+    count, mean = study.count(by="ward"), study.mean("los", by="ward")
+    assert count.value == shown
+    assert [row.get("suppressed", {}).get("value", "") for row in count.rows] == ["<11"] * 2 + [
+        ""
+    ] * 2
+    assert [row["n"] for row in mean.rows] == [None, None, 11, 12]
+    # The value goes with its count: a mean over 10 rows is not shown either.
+    assert [row["value"] is None for row in mean.rows] == [True, True, False, False]
     table = study.crosstab("ward", "died").value
     assert [row[0] for row in table] == list(shown.values())
     los = study.histogram("los", [0, 10, 21, 60])
