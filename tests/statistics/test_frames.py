@@ -144,7 +144,8 @@ CATEGORICAL = {
     "pandas object": (objects(WORDS), TALLY),
     "pandas object NaN": (objects(nan(WORDS)), TALLY),
     "pandas object NA": (objects([pd.NA if c is None else c for c in WORDS]), TALLY),
-    "pandas str": (pandas(WORDS, "str"), TALLY),
+    # Before pandas 3 this is no type of its own, and a missing value would be the word "None".
+    **({"pandas str": (pandas(WORDS, "str"), TALLY)} if int(pd.__version__[0]) > 2 else {}),
     "pandas string": (pandas(WORDS, "string"), TALLY),
     "pandas string[pyarrow]": (pandas(WORDS, "string[pyarrow]"), TALLY),
     "pandas category": (pandas(WORDS, "category"), TALLY),
