@@ -6,7 +6,9 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import pytest
 from _pytest.mark.structures import ParameterSet  # made by pytest.param
+from hypothesis import given, settings
 
 
 @contextlib.contextmanager
@@ -51,6 +53,47 @@ def each_case(
         left = [p for name, p in signature.parameters.items() if name not in keys]
         every.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
         return every
+
+    return decorate
+
+
+def some_or_all(names: str, some: Iterable[Any], every: Iterable[Any]) -> Any:
+    """Call a test once with some cases and, with `-m slow`, once with every case.
+
+    The argument of that name gets them, and the test goes through them.
+    """
+    rest = pytest.param(every, id="all", marks=pytest.mark.slow)
+    return pytest.mark.parametrize(names, [pytest.param(some, id="some"), rest])
+
+
+def searched(
+    some: int, every: int, *strategies: Any, **named: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Search some examples for one that fails and, with `-m slow`, so many as every.
+
+    For tests without fixtures. Hypothesis draws the same ones each time.
+
+    Args:
+        some: Examples of the default suite.
+        every: Examples of the whole one.
+        strategies: As `given` takes them.
+        named: Likewise.
+    """
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        tests = {
+            n: settings(max_examples=n)(given(*strategies, **named)(test)) for n in (some, every)
+        }
+
+        @pytest.mark.parametrize("examples", [some, pytest.param(every, marks=pytest.mark.slow)])
+        @functools.wraps(test)
+        def search(*args: Any, examples: int) -> None:
+            tests[examples](*args)
+
+        place = inspect.Parameter("examples", inspect.Parameter.KEYWORD_ONLY)
+        left = inspect.signature(tests[some]).parameters.values()
+        search.__signature__ = inspect.Signature([*left, place])  # type: ignore[attr-defined]
+        return search
 
     return decorate
 
