@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from _pytest.mark.structures import ParameterSet  # made by pytest.param
-from hypothesis import given, settings
+from hypothesis import settings
 
 
 @contextlib.contextmanager
@@ -66,36 +66,17 @@ def some_or_all(names: str, some: Iterable[Any], every: Iterable[Any]) -> Any:
     return pytest.mark.parametrize(names, [pytest.param(some, id="some"), rest])
 
 
-def searched(
-    some: int, every: int, *strategies: Any, **named: Any
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Search some examples for one that fails and, with `-m slow`, so many as every.
+def examples(every: int, **options: Any) -> settings:
+    """Settings of a Hypothesis test that searches so many examples, or a share of them.
 
-    For tests without fixtures. Hypothesis draws the same ones each time.
+    The default suite searches four tenths, `pytest --hypothesis-profile=thorough` all of them.
 
     Args:
-        some: Examples of the default suite.
-        every: Examples of the whole one.
-        strategies: As `given` takes them.
-        named: Likewise.
+        every: Examples of a thorough search.
+        options: More of what `settings` takes.
     """
-
-    def decorate(test: Callable[..., None]) -> Callable[..., None]:
-        tests = {
-            n: settings(max_examples=n)(given(*strategies, **named)(test)) for n in (some, every)
-        }
-
-        @pytest.mark.parametrize("examples", [some, pytest.param(every, marks=pytest.mark.slow)])
-        @functools.wraps(test)
-        def search(*args: Any, examples: int) -> None:
-            tests[examples](*args)
-
-        place = inspect.Parameter("examples", inspect.Parameter.KEYWORD_ONLY)
-        left = inspect.signature(tests[some]).parameters.values()
-        search.__signature__ = inspect.Signature([*left, place])  # type: ignore[attr-defined]
-        return search
-
-    return decorate
+    share = settings.default.max_examples / 100  # a test that says nothing has 100
+    return settings(max_examples=max(6, round(every * share)), **options)
 
 
 def altered(struct: Any, **changes: Any) -> Any:

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mpc.computers import NAMES, Listener, exact, same, sent
 from replaying import Replay
@@ -164,7 +164,7 @@ def test_shapes_of_dividend_and_divisor(run):
     assert reciprocal(row[:0]).shape == (0,)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     x=st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=6),
     y=st.integers(-(2**30), 2**30).filter(bool),

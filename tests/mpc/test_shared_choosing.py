@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mpc.computers import computation, exact, fractions, same, sent
 
@@ -173,7 +173,7 @@ def test_sorting_leaves_the_vector_as_it_was(run):
     same(x, [3, 1, 2])
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.integers(-(2**58), 2**58), max_size=9))
 def test_sorting_anything(values):
     run = computation(2)

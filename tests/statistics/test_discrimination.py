@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sites import frame, study
@@ -56,7 +56,7 @@ def test_the_true_area_is_within_the_bounds(scored):
     st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=2, max_size=40),
     st.integers(1, 25),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_any_scores_are_within_the_bounds(rows, bins):
     outcome = [True, False, *(died for _, died in rows[2:])]
     score = [value for value, _ in rows]
@@ -162,7 +162,7 @@ class TestChosenBins:
         assert not any("more bins narrow it" in text for text in found.remarks())
         recounted(found, score, outcome)
 
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(
         st.lists(st.tuples(st.integers(-999, 999), st.booleans()), min_size=2, max_size=40),
         st.sampled_from([1, 10, 999, 10**5]),

@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from cases import each_case, named, searched, some_or_all
+from cases import each_case, examples, named, some_or_all
+from hypothesis import given
 from hypothesis import strategies as st
 from sites import Spy, frame, study
 
@@ -62,15 +63,14 @@ def test_the_default_method(protocol, method):
     assert study(*SITES, protocol=protocol).median("x").method == method
 
 
-@searched(
-    12,
-    40,
+@given(
     rows=st.lists(
         st.lists(st.decimals(-50, 50, places=1).map(float), max_size=6), min_size=2, max_size=5
     ),
     q=st.integers(0, 1000).map(lambda n: n / 1000),
     way=st.sampled_from([WAYS[0], WAYS[1], WAYS[3]]),
 )
+@examples(40)
 def test_any_rows(rows, q, way):
     values = np.array([v for part in rows for v in part])
     sites = study(*[frame("polars", x=part) for part in rows], columns={"x": Column(50, 1)})

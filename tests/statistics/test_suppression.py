@@ -6,8 +6,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from cases import each_case
-from hypothesis import example, given, settings
+from cases import each_case, examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import optimize
 from scipy.optimize import linprog
@@ -98,7 +98,7 @@ def tables(draw):
     return np.reshape(draw(st.lists(some, min_size=size, max_size=size)), shape)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@examples(50)
 @given(tables(), st.booleans(), st.sampled_from([5, 11]))
 # Of these a complementary cell could once be worked out: it was hidden in vain.
 @example(np.array([[13, 28, 10, 9, 12], [11, 13, 3, 3, 0]]), False, 11)
@@ -127,7 +127,7 @@ def test_an_attacker_cannot_narrow_a_small_cell(table, margins_shown, least):
             assert high >= least - 1
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@examples(30)
 @given(tables())
 def test_no_combination_of_shown_cells_gives_a_small_one(table):
     """Linear algebra alone, whatever the sizes: means and sums follow from no others."""
@@ -188,7 +188,7 @@ def shown_cells(result):
             yield (gs, ys, every[2]), row["value"], marks.get("value", "")
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(
     st.lists(st.sampled_from([0, 0, 0, 1, 2, 5, 12, 40]), min_size=24, max_size=24),
     st.lists(st.sampled_from(RUNS), min_size=2, max_size=5, unique=True),
