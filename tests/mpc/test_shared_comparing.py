@@ -27,7 +27,7 @@ EXTREMES = [LIMIT, LIMIT - 1, -LIMIT, 1 - LIMIT, LIMIT // 2, LIMIT // 2 + 1, 0, 
 RANGE = [v for v in POWERS if abs(v) <= LIMIT] + EXTREMES
 
 
-@pytest.fixture(scope="module", params=[2, 3, 5])
+@pytest.fixture(scope="module", params=[2, 3, pytest.param(5, marks=pytest.mark.slow)])
 def run(request):
     return computation(request.param)
 

@@ -13,7 +13,7 @@ from securecomp.mpc import SharedArray
 MOST = (1 << 59) - 1
 
 
-@pytest.fixture(scope="module", params=[2, 3, 5])
+@pytest.fixture(scope="module", params=[2, 3, pytest.param(5, marks=pytest.mark.slow)])
 def run(request):
     return computation(request.param)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from cases import each_case
+from cases import each_case, some_or_all
 from replaying import Replay
 from scipy import stats
 
@@ -136,11 +136,12 @@ def test_without_noise_the_answers_would_be_the_plain_ones(no_noise):
             assert ours.value == theirs.value
 
 
-def test_each_answers_error_bar_holds():
+@some_or_all("runs", 70, 300)
+def test_each_answers_error_bar_holds(runs):
     """95 % of runs at least; a study with too little noise, or too small a bar, fails."""
     truth = pd.concat(frames().values())
     study = private()
-    runs, found = 150, {"count": [], "los": [], "mean": []}
+    found = {"count": [], "los": [], "mean": []}
     for _ in range(runs):
         count, los, mean = study.run([Count(), Sum("los"), Mean("los")])
         pairs = (

@@ -385,7 +385,7 @@ def test_columns_that_are_named_by_numbers():
 
 
 def test_many_float32():
-    cells = np.random.default_rng(0).random(100_000).astype(np.float32)
+    cells = np.random.default_rng(0).random(20_000).astype(np.float32)
     result = study(pl.DataFrame({"x": cells}), pl.DataFrame({"x": cells})).sum("x")
     assert result.value == float(2 * sum(map(Fraction, cells.tolist())))
     assert result.equal
