@@ -102,7 +102,7 @@ def study_check(file: Path) -> None:
 
 
 def _summary(found: Any) -> list[str]:
-    from securecomp.net import key_texts
+    from securecomp.net import key_texts, private_study
 
     lines = [f"study: {found.name}", f"id: {found.id}", "", "sites (each brings rows):"]
     lines += [f"  {n}: {key_texts.fingerprint(k)}" for n, k in found.sites.items()]
@@ -115,6 +115,9 @@ def _summary(found: Any) -> list[str]:
     lines += [f"  {q}: {', '.join(found.hearers(q))}" for q in found.analyses] or ["  nothing yet"]
     if found.analysts:
         lines += _of_analysts(found)
+    lines += private_study.summary(found.privacy, len(found.analyses))
+    if found.codebook is not None:
+        lines += ["", f"codebook: {found.codebook.path.name}, {found.codebook.sha256.hex()}"]
     lines += ["", "what each party learns:"]
     lines += [f"  {party}: {what}" for party, what in found.sums().learned().items()]
     shown = f"cells below {found.minimum_count} rows" if found.minimum_count else "no cell"
@@ -141,6 +144,9 @@ def _of_analysts(found: Any) -> list[str]:
 @click.option("--data", required=True, type=_PATH, metavar="FILE", help="Your rows.")
 @click.option("--identity", "key", required=True, type=_PATH, metavar="FILE", help="Your key.")
 @net.network
+@click.option(
+    "--ledger", type=_PATH, metavar="FILE", help="Your privacy budget; by default beside the state."
+)
 @click.option("--yes", is_flag=True, help="Do not ask before anything is sent.")
 @click.option("--serve", is_flag=True, help="Stay, and answer the analysts' questions.")
 @values.reading_and_showing("Write the results to a page too.")

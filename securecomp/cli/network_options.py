@@ -38,6 +38,7 @@ def connection(given: dict[str, Any]) -> Any:
         given["run"],
         given["proxy"],
         None if authority is None else str(authority),
+        given.get("ledger"),
     )
 
 

@@ -111,8 +111,8 @@ class Federated(BaseEstimator, TrainingArguments):  # type: ignore[misc]  # scik
         size, columns = len(names) * read.outputs, len(read.names)
         # Over a network the seed of orders and participants is what gives the sums their ids.
         apart = data.carrier if isinstance(data, Study) and data.apart else None
-        if apart is not None and privacy is not None:
-            raise ParameterError("training with noise runs in one process only, not over a network")
+        if apart is not None:
+            self._check_apart(privacy)
         carrier: Carrier = LocalCarrier(self.entropy) if apart is None else apart
         public = self.entropy if apart is None else apart.session_ids
         state, first = record.load(size, columns), None
@@ -167,6 +167,24 @@ class Federated(BaseEstimator, TrainingArguments):  # type: ignore[misc]  # scik
             raise ParameterError(f"checkpoint is a file's path, not {self.checkpoint!r}")
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ParameterError(f"fit_intercept is True or False, not {self.fit_intercept!r}")
+
+    def _check_apart(self, privacy: Privacy | None) -> None:
+        """Refuse what would make a run over a network another one after a restart, or elsewhere."""
+        if self.checkpoint is not None:
+            raise ParameterError(
+                "over a network a training goes on from the site's state; leave checkpoint out, "
+                "and start the same program again"
+            )
+        if self.privacy is not None:
+            raise ParameterError(
+                "over a network the terms of privacy are the study file's, which all sites signed; "
+                "write them there as [privacy], and leave them out of the model"
+            )
+        if privacy is not None and (privacy.dropouts or self.absent is not None):
+            raise ParameterError(
+                "training with noise over a network needs all sites to the end; set dropouts in "
+                "[privacy] to 0, and leave absent out"
+            )
 
     def _agreed(self, data: Study | Arrays) -> tuple[Privacy | None, sums.SumProtocol]:
         """Return terms of privacy and protocol: the model's own, or the study's."""

@@ -38,7 +38,7 @@ from securecomp.federated.protection import Protection
 from securecomp.federated.round_sum import START, Gone, RoundSum
 from securecomp.privacy.policy import Privacy
 from securecomp.protocol import sum_protocols as sums
-from securecomp.protocol.carrier import Carrier
+from securecomp.protocol.carrier import Carrier, agreed_bounds
 from securecomp.protocol.session import Layout
 from securecomp.statistics.adder import IntegerBlock, RealBlock
 
@@ -149,7 +149,9 @@ class Trainer:
             protocol, carrier, self.sites, least, colluding, dict.fromkeys(state.opened)
         )
         self.opener.scheme(self.terms.per_round(len(self.sites)))
+        self._room: list[int] = []
         if self.protection is not None:
+            self._room = self._rooms(self.protection)
             self._check_room(self.protection)
         self._payment = Payment.of(privacy, self._record, self.terms)
         self._payment.check(self.state, resumed=resumed)
@@ -159,12 +161,16 @@ class Trainer:
     def _check_room(self, protection: Protection) -> None:
         """Refuse, before the ledger pays, names and sizes that no sum would take."""
         scheme, many = self.opener.scheme(len(self.sites)), len(self.sites)
-        Limbs.plan(protection.bound, many, scheme.limit)
-        Limbs.plan(self.terms.max_rows + protection.plan.reach(0), many, scheme.limit)
+        for room in self._room:
+            Limbs.plan(room, many, scheme.limit)
         protection.guarantee(paid=False)
         agree = getattr(scheme, "session", None)
         if agree is not None:
             agree(self._carrier, Layout(1, 1), self.sites)
+
+    def _rooms(self, protection: Protection) -> list[int]:
+        """Return the largest integers of a site: its noised number of units, and in a round."""
+        return [self.terms.max_rows + protection.plan.reach(0), protection.bound]
 
     @property
     def weights(self) -> Floats:
@@ -179,6 +185,8 @@ class Trainer:
             ThresholdError: Too few sites are left; it can go on from its checkpoint.
             BudgetError: The ledger does not cover all rounds; nothing was sent.
         """
+        if self._room:
+            self._room = agreed_bounds(self._carrier, "the noise's reach", self._room)
         if not self._resumed:
             self._save(reserved=self._payment.pay(self.state))
         if self.protection is not None and self.protection.counted and self.state.units is None:
@@ -268,7 +276,7 @@ class Trainer:
             else:
                 vectors = local_update.unit_gradients(model.loss, self._rows[name], weights)
             parts[name] = protection.integers(number, vectors, self._carrier.entropy)
-        block = IntegerBlock(protection.labels(), protection.bound, parts)
+        block = IntegerBlock(protection.labels(), self._room[1], parts)
         totals, names = self.opener.add(there, [block], gone)
         total = protection.decoded(number, totals[0]).reshape(weights.shape)
         if protection.of_sites:
@@ -323,8 +331,7 @@ class Trainer:
             name: protection.plan.add(0, [self._rows[name].unit_count], entropy)
             for name in self._here(asked)
         }
-        bound = self.terms.max_rows + protection.plan.reach(0)
-        block = IntegerBlock([f"noised number of {protection.privacy.unit}s"], bound, parts)
+        block = IntegerBlock([f"noised number of {protection.privacy.unit}s"], self._room[0], parts)
         totals, names = self.opener.add(asked, [block], {})
         # Of the others there may be as many a site; it only scales the steps.
         found = totals[0][0] * len(self.sites) / len(names)

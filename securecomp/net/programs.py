@@ -2,18 +2,19 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from securecomp.errors import (
+    BudgetError,
     KeyMismatchError,
     LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
     SecureCompError,
 )
-from securecomp.net import identity_file, study_file
+from securecomp.net import identity_file, private_study, study_file
 from securecomp.net.network_carrier import NetworkCarrier, OpenedElsewhere
 from securecomp.net.post_office import PostOffice
 from securecomp.net.relay_client import Note, RelayClient, RelayError
@@ -21,6 +22,7 @@ from securecomp.net.site_state import SiteState
 from securecomp.net.study_channel import LateError, StoppedError, StudyChannel, Watch
 from securecomp.net.study_file import StudyFile
 from securecomp.net.study_questions import StudyQuestion
+from securecomp.privacy.replayed_ledger import ReplayedLedger
 from securecomp.protocol.carrier import Carrier
 from securecomp.protocol.identity import Identity
 from securecomp.statistics import Study
@@ -36,6 +38,7 @@ class Connection:
         run: Name of the run. A study can be run again under another name.
         proxy: URL of an HTTP proxy; by default what the environment says.
         authority: File of a private certificate authority; by default the system's.
+        ledger: File of a site's privacy budget; by default beside the state, for all runs.
     """
 
     relay: str
@@ -43,12 +46,20 @@ class Connection:
     run: str = "1"
     proxy: str | None = None
     authority: str | None = None
+    ledger: Path | None = None
 
     def state_file(self, study: Path, party: str) -> Path:
         """Return where the state is kept."""
         if self.state is not None:
             return self.state
         return study.with_name(f"{study.name}.{party.replace('/', '%2F')}.{self.run}.state")
+
+    def ledger_file(self, study: Path, party: str) -> Path:
+        """Return where a site's privacy budget is kept."""
+        if self.ledger is not None:
+            return self.ledger
+        beside = self.state_file(study, party)
+        return beside.with_name(f"{study.name}.{party.replace('/', '%2F')}.ledger")
 
 
 class ConnectedParty:
@@ -89,6 +100,10 @@ class ConnectedParty:
             )
         if self.study.keys[name] != identity.public:
             raise KeyMismatchError(f"the study does not have this key for {name!r}; use its own")
+        self.ledger: ReplayedLedger | None = None
+        if self.study.privacy is not None and name in self.study.sites:
+            ledger_file = connection.ledger_file(path, name)
+            self.ledger = private_study.open_ledger(ledger_file, self.study.privacy, self._mark)
         self.state = SiteState(
             connection.state_file(path, name), self.study.digest + connection.run.encode(), name
         )
@@ -112,6 +127,10 @@ class ConnectedParty:
         self.channel = StudyChannel(self.study, name, identity, self.office, connection.run, watch)
         self.carrier = NetworkCarrier(self.channel, identity)
 
+    def _mark(self) -> str:
+        """Return what names the next sum, in the ledger that pays for it."""
+        return f"{self.study.id} {self.channel.run} {self.carrier.session_ids(16).hex()}"
+
     def close(self) -> None:
         """Stop listening, and close the state."""
         self._stopped = True
@@ -132,6 +151,9 @@ class ConnectedParty:
         except RemoteProtocolError as error:
             self._tell_stop(str(error))
             raise
+        except BudgetError:
+            self._tell_stop("its privacy budget does not cover what is asked")
+            raise
         except SecureCompError as error:
             # What went wrong here may be about rows, which others must not hear.
             self._tell_stop(f"an error of its own ({type(error).__name__})")
@@ -143,8 +165,21 @@ class ConnectedParty:
             self.channel.stop(reason)
 
 
-def study_at(study: StudyFile, carrier: Carrier, rows: Mapping[str, Any]) -> Study:
-    """Return a study as one party sees it: its own rows if it has some, and everybody's totals."""
+def study_at(
+    study: StudyFile,
+    carrier: Carrier,
+    rows: Mapping[str, Any],
+    ledger: ReplayedLedger | None = None,
+) -> Study:
+    """Return a study as one party sees it: its own rows if it has some, and everybody's totals.
+
+    Args:
+        study: What all agreed on.
+        carrier: Brings messages.
+        rows: The site here to its data frame; none for an analyst.
+        ledger: What the site here pays noised answers from.
+    """
+    terms = study.privacy
     return Study(
         rows,
         columns=study.columns,
@@ -153,6 +188,8 @@ def study_at(study: StudyFile, carrier: Carrier, rows: Mapping[str, Any]) -> Stu
         rows=study.rows,
         minimum_count=study.minimum_count,
         minimum_sites=study.minimum_sites,
+        codebook=None if study.codebook is None else study.codebook.read(),
+        privacy=None if terms is None else replace(terms, ledger=ledger),
         carrier=carrier,
         elsewhere=[name for name in study.sites if name not in rows],
     )
@@ -160,12 +197,33 @@ def study_at(study: StudyFile, carrier: Carrier, rows: Mapping[str, Any]) -> Stu
 
 def answers(member: ConnectedParty, study: Study) -> Iterator[tuple[StudyQuestion, Any]]:
     """Ask the study's own questions; yield each with its result, None where others hear it."""
-    for question in member.study.analyses:
+    questions = member.study.analyses
+    if member.study.privacy is not None and questions:
+        # One noised sum, and one payment, for all of them; all have the same hearers.
+        member.carrier.receivers = member.study.hearers(questions[0])
+        found: list[Any] = [None] * len(questions)
+        with contextlib.suppress(OpenedElsewhere):
+            found = study.run([private_study.statistic(question) for question in questions])
+        yield from zip(questions, found, strict=True)
+        return
+    for question in questions:
         member.carrier.receivers = member.study.hearers(question)
         try:
             yield question, question.put_to(study)
         except OpenedElsewhere:
             yield question, None
+
+
+def begin(member: ConnectedParty, study: Study) -> None:
+    """Check the rows by the codebook, and the budget, before anything is sent; then begin the run.
+
+    Raises:
+        ParameterError, RangeError: The rows here do not follow the codebook.
+        BudgetError: The ledger here does not cover what is asked.
+    """
+    study.agree()
+    private_study.check_budget(member.study.privacy, member.ledger, member.state)
+    member.carrier.begin()
 
 
 @contextlib.contextmanager
@@ -176,8 +234,8 @@ def taking_part(member: ConnectedParty, site: str, frame: Any) -> Iterator[Study
         SecureCompError: It says which party caused it. The others are told that this one stopped.
     """
     with member.telling():
-        study = study_at(member.study, member.carrier, {site: frame})
-        member.carrier.begin()
+        study = study_at(member.study, member.carrier, {site: frame}, member.ledger)
+        begin(member, study)
         yield study
         member.carrier.finish_part()
         member.carrier.finish()

@@ -1,6 +1,8 @@
 """A whole consortium on one machine: relay, servers and sites, each a process of its own."""
 
 import contextlib
+import json
+import re
 import socket
 import subprocess
 import sys
@@ -13,9 +15,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from securecomp.errors import ParameterError, ProtocolError
-from securecomp.net import identity_file, key_texts, study_file
+from securecomp.net import identity_file, key_texts, parties, study_codebook, study_file
+from securecomp.net.programs import Connection
+from securecomp.paillier.encrypted_sum import Paillier
+from securecomp.paillier.keys import PrivateKey
+from securecomp.privacy.ledger import Ledger
+from securecomp.protocol import storage
 from securecomp.protocol import sum_protocols as sums
 
+_STUDY_TABLE = re.compile(r"^\[study\][ \t]*(#.*)?$", re.MULTILINE)
+_PUBLIC_KEY = re.compile(
+    r"""^[ \t]*paillier_public[ \t]*=[ \t]*"""
+    r"""('{3}.*?'{3}|"{3}.*?"{3}|'[^'\n]*'|"(\\.|[^"\\\n])*")[^\n]*$""",
+    re.MULTILINE | re.DOTALL,
+)
 _STARTS = 60.0  # seconds for a relay to answer
 
 
@@ -38,8 +51,8 @@ def prepare(
     Returns:
         The study file.
     """
-    parties = (*sites, *servers, *analysts)
-    keys = {name: identity_file.create(folder / f"{name}.identity") for name in parties}
+    everybody = (*sites, *servers, *analysts)
+    keys = {name: identity_file.create(folder / f"{name}.identity") for name in everybody}
     tables = ""
     for what, names in (("sites", sites), ("servers", servers), ("analysts", analysts)):
         tables += f"\n[{what}]\n"
@@ -133,15 +146,22 @@ def simulate(template: Path, data: Mapping[str, Path]) -> str:
     Raises:
         ProtocolError: A party failed; its words are in the error.
     """
-    text, servers = _without_parties(template)
+    text, servers, paillier = _without_parties(template)
     if len(data) < 2:
         raise ParameterError("a study has at least two sites; give two files or more")
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="securecomp-")))
+        more: dict[str, list[str]] = {}
+        if paillier:
+            text, key_file = _with_paillier_key(text, folder)
+            more[Paillier.key_holder] = ["--paillier-key", str(key_file)]
+        _copy_codebook(template, text, folder)
         study = prepare(folder, text, list(data), servers)
+        _create_ledgers(study, list(data))
         url = stack.enter_context(relay(study, folder / "relay.db"))
         commands = {
-            name: server_command(study, name, folder / f"{name}.identity", url) for name in servers
+            name: server_command(study, name, folder / f"{name}.identity", url, *more.get(name, ()))
+            for name in servers
         } | {
             site: join_command(study, site, file, folder / f"{site}.identity", url, "--json")
             for site, file in data.items()
@@ -178,16 +198,62 @@ def _finish(running: Mapping[str, subprocess.Popen[bytes]], folder: Path) -> Non
         raise ProtocolError(f"{name}: {words}")
 
 
-def _without_parties(path: Path) -> tuple[str, list[str]]:
-    """Return a study file's text without its parties, and the servers' names."""
+def _with_paillier_key(text: str, folder: Path) -> tuple[str, Path]:
+    """Draw a key pair; return the study's text with the public half, and the private half's file.
+
+    Raises:
+        ParameterError: The key that the text has is not where it can be replaced.
+    """
+    private = PrivateKey.generate(Paillier().bits)
+    path = folder / "paillier.key"
+    storage.write_new(path, private.to_json(), 0o600)
+    line = f"paillier_public = {json.dumps(private.public.to_json())}"
+    if "paillier_public" in tomllib.loads(text)["study"]:
+        new, number = _PUBLIC_KEY.subn(lambda _: line, text)
+    else:
+        new, number = _STUDY_TABLE.subn(lambda found: f"{found[0]}\n{line}", text)
+    wanted = tomllib.loads(text)
+    wanted["study"]["paillier_public"] = private.public.to_json()
+    if number != 1 or tomllib.loads(new) != wanted:
+        raise ParameterError(
+            "a simulation puts a public key into the study file: write [study] and "
+            "paillier_public each on a line of its own"
+        )
+    return new, path
+
+
+def _copy_codebook(template: Path, text: str, folder: Path) -> None:
+    """Lay the codebook beside the simulated study file, if there is one.
+
+    Raises:
+        ParameterError: It is not the one that the study names.
+    """
+    study = parties.table(tomllib.loads(text), "study")
+    codebook = study_codebook.named(study, template.parent)
+    if codebook is not None:
+        codebook.read()
+        (folder / codebook.path.name).write_bytes(storage.read_bytes(codebook.path))
+
+
+def _create_ledgers(study: Path, sites: Sequence[str]) -> None:
+    """Give every simulated site a budget that covers one run, if the study has noise."""
+    privacy = study_file.read(study).privacy
+    if privacy is None:
+        return
+    cost = privacy.cost
+    for site in sites:
+        ledger = Connection("").ledger_file(study, site)
+        Ledger.create(ledger, site, cost.epsilon, cost.delta, privacy.neighbours)
+
+
+def _without_parties(path: Path) -> tuple[str, list[str], bool]:
+    """Return a study file's text without its parties, the servers' names, whether by Paillier."""
     text = path.read_text(encoding="utf-8")
     try:
         facts = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ParameterError(f"{path}: not a study file: {error}") from None
     protocol = facts.get("study", {}).get("protocol", "sharing")
-    if protocol == "paillier":  # its key would have to be drawn, and its public half agreed on
-        raise ParameterError(f"{path}: a simulation runs sharing or masking")
     scheme = sums.protocol(protocol)
     named = list(facts.get("servers", ()))
     if not named and isinstance(scheme, sums.PlayedSum):
@@ -198,7 +264,7 @@ def _without_parties(path: Path) -> tuple[str, list[str]]:
             keep = line.strip() not in ("[sites]", "[servers]")
         if keep:
             kept.append(line)
-    return "\n".join(kept) + "\n", named
+    return "\n".join(kept) + "\n", named, protocol == Paillier.name
 
 
 def _free_port() -> int:

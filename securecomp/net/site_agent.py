@@ -19,6 +19,7 @@ from typing import Any
 
 from securecomp.errors import (
     AuthenticationError,
+    BudgetError,
     DecodeError,
     ParameterError,
     RemoteProtocolError,
@@ -83,8 +84,8 @@ class SiteAgent:
         """
         member = self._member
         with member.telling():
-            study = programs.study_at(self._study, member.carrier, self._rows)
-            member.carrier.begin()
+            study = programs.study_at(self._study, member.carrier, self._rows, member.ledger)
+            programs.begin(member, study)
             for question, result in programs.answers(member, study):
                 self._heard(question, result)
             member.carrier.finish_part()
@@ -196,8 +197,15 @@ class SiteAgent:
         refusal = self._study.rules.refusal(question, self._answered)
         if refusal is not None:
             return refusal
+        terms, ledger = self._study.privacy, self._member.ledger
         try:
+            if terms is not None and ledger is not None:
+                ledger.check(terms.cost, terms.neighbours)
+            # It pays nothing: a rehearsal has no ledger.
             opened = rehearse(self._study, self._rows, question)
+        except BudgetError as error:
+            self._log.add(part, "not possible here", reason=str(error))
+            return "its privacy budget does not cover the question"
         except SecureCompError as error:
             # The words may be about rows. Its operator reads them here.
             self._log.add(part, "not possible here", reason=str(error))
@@ -212,7 +220,7 @@ class SiteAgent:
         receivers = self._study.hearers(question, analyst)
         carrier, channel = member.carrier, member.channel
         carrier.begin_part(part, receivers)
-        study = programs.study_at(self._study, carrier, self._rows)
+        study = programs.study_at(self._study, carrier, self._rows, member.ledger)
         result = None
         try:
             try:

@@ -12,10 +12,12 @@ from typing import Any, get_args
 
 from securecomp.core import checks
 from securecomp.errors import AuthenticationError, ParameterError, SecureCompError
-from securecomp.net import parties, study_questions
+from securecomp.net import parties, private_study, study_codebook, study_questions
 from securecomp.net.parties import Parties, table
+from securecomp.net.study_codebook import CodebookFile
 from securecomp.net.study_questions import ONE_SUM, QuestionRules, StudyQuestion
 from securecomp.paillier.keys import PublicKey
+from securecomp.privacy.policy import Privacy
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import storage, wire
 from securecomp.protocol import sum_protocols as sums
@@ -25,10 +27,10 @@ from securecomp.statistics.disclosure.suppression import DEFAULT_MINIMUM
 from securecomp.statistics.measures import Missing
 
 _PURPOSE = "study file"
-_TOP = {"study", "sites", "servers", "analysts", "columns", "analyses", "questions"}
+_TOP = {"study", "sites", "servers", "analysts", "columns", "analyses", "questions", "privacy"}
 _FACTS = {
     "name", "protocol", "security", "blind", "paillier_public", "missing", "rows", "minimum_count",
-    "minimum_sites", "patience", "answer_within", "receivers",
+    "minimum_sites", "patience", "answer_within", "receivers", *study_codebook.FACTS,
 }  # fmt: skip
 
 
@@ -52,6 +54,8 @@ class StudyFile(Parties):
         minimum_sites: As `Study`.
         patience: Seconds that a party waits for another.
         answer_within: Seconds after which a masking server goes on without a silent site.
+        privacy: Terms of noise, without a ledger: each site has its own. None for no noise.
+        codebook: Meaning of all columns, in a file beside this one; or None.
     """
 
     name: str
@@ -68,6 +72,8 @@ class StudyFile(Parties):
     minimum_sites: int
     patience: int
     answer_within: int
+    privacy: Privacy | None
+    codebook: CodebookFile | None
 
     def hearers(self, question: StudyQuestion, analyst: str | None = None) -> tuple[str, ...]:
         """Return who hears the totals that answer a question.
@@ -107,12 +113,12 @@ def read(path: Path) -> StudyFile:
     """
     facts, agreed = parties.load(path)
     try:
-        return _study(facts, agreed)
+        return _study(facts, agreed, path.parent)
     except (SecureCompError, TypeError, ValueError) as error:
         raise ParameterError(f"{path}: {error}") from None
 
 
-def _study(facts: Mapping[str, Any], agreed: Parties) -> StudyFile:
+def _study(facts: Mapping[str, Any], agreed: Parties, folder: Path) -> StudyFile:
     _refuse_unknown(facts, _TOP, "the file")
     study = table(facts, "study")
     _refuse_unknown(study, _FACTS, "[study]")
@@ -132,7 +138,11 @@ def _study(facts: Mapping[str, Any], agreed: Parties) -> StudyFile:
     )
     rules = study_questions.rules(table(facts, "questions"))
     allowed = bool(rules.answer or rules.ask)
-    if not analyses and not allowed:
+    privacy = private_study.terms(table(facts, "privacy"))
+    if privacy is not None:
+        private_study.check_questions(privacy, analyses, rules)
+    # With noise a study may be for trainings alone, whose terms all sign.
+    if not analyses and not allowed and privacy is None:
         raise ParameterError("there is no [[analyses]]; add one for each question")
     if allowed and not agreed.analysts:
         raise ParameterError("[questions] are asked by [analysts]; name one, with its public key")
@@ -162,6 +172,8 @@ def _study(facts: Mapping[str, Any], agreed: Parties) -> StudyFile:
         minimum_sites=checks.integer(study.get("minimum_sites", 1), "[study] minimum_sites", 1),
         patience=checks.integer(study.get("patience", 3600), "[study] patience", 1),
         answer_within=checks.integer(study.get("answer_within", 600), "[study] answer_within", 1),
+        privacy=privacy,
+        codebook=study_codebook.named(study, folder),
     )
     wanted = found.sums().server_names()  # refuses what does not go together
     if sorted(agreed.servers) != sorted(wanted):
@@ -221,6 +233,8 @@ def sign(path: Path, name: str, identity: Identity) -> None:
     study = read(path)
     if study.keys.get(name) != identity.public:
         raise ParameterError(f"{path}: {name!r} does not have this key there")
+    if study.codebook is not None:
+        study.codebook.read()  # nobody signs what is not there
     found = signatures(path)
     found[name] = identity.sign(_PURPOSE, study.digest, name)
     text = json.dumps({n: s.hex() for n, s in sorted(found.items())}, indent=2) + "\n"

@@ -4,8 +4,9 @@ Some parties are here, in this process; a protocol plays these and awaits the me
 others. In memory all are here. A protocol knows nothing else of where roles run.
 """
 
+import math
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -25,6 +26,9 @@ Inputs = Mapping[str, Callable[[], npt.ArrayLike]]
 """Each contributor's name, and how it reads its vector. Only readers of parties here are called."""
 Posts = Mapping[str, Mapping[str, wire.Buffer]]
 """Sender, recipient, message."""
+
+SAME = 1e-6
+"""Relative difference of numbers that two processors compute: far above rounding."""
 
 HOSPITAL_LEARNS = "the result if it receives it, and what that implies beside its own data"
 
@@ -159,6 +163,20 @@ class Carrier(Protocol):
 
         It is told apart by the parties' names, or by names and parts of a party's vector.
         """
+
+
+def agreed_bounds(carrier: Carrier, what: str, bounds: Sequence[int]) -> list[int]:
+    """Return the sites' common version of bounds that follow from floating-point numbers.
+
+    Beyond 2^53, where doubles have gaps, a bound is rounded up. A site's noise is its own
+    calculation; only what all sums are laid out for is agreed.
+
+    Raises:
+        RemoteProtocolError: The first site's differ by more than rounding.
+    """
+    near = [(float(bound), bound) for bound in bounds]
+    over = [f if int(f) >= bound else math.nextafter(f, math.inf) for f, bound in near]
+    return [int(bound) for bound in carrier.agree(what, over, SAME).tolist()]
 
 
 def check_apart(contributors: tuple[str, ...], servers: tuple[str, ...]) -> None:

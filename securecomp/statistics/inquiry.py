@@ -9,14 +9,12 @@ import numpy.typing as npt
 
 from securecomp.core.entropy import Entropy
 from securecomp.protocol import sum_protocols as sums
-from securecomp.protocol.carrier import Carrier
+from securecomp.protocol.carrier import SAME, Carrier
 from securecomp.statistics.adder import Adder, IntegerBlock
 from securecomp.statistics.measures import Measure, Missing
 from securecomp.statistics.results import Run
 from securecomp.statistics.schema import Schema
 from securecomp.statistics.site_table import Table
-
-_SAME = 1e-6  # relative; far above rounding, far below what moves an estimate
 
 
 class Noise(Protocol):
@@ -99,7 +97,7 @@ class Inquiry:
         """
         arrays = [np.asarray(v, np.float64) for v in values]
         flat = np.concatenate([a.reshape(-1) for a in arrays])
-        same = self.carrier.agree(what, flat, _SAME)
+        same = self.carrier.agree(what, flat, SAME)
         ends = np.cumsum([a.size for a in arrays])[:-1]
         return [p.reshape(a.shape) for p, a in zip(np.split(same, ends), arrays, strict=True)]
 

@@ -23,6 +23,7 @@ def join(
     state: str | os.PathLike[str] | None = None,
     proxy: str | None = None,
     authority: str | None = None,
+    ledger: str | os.PathLike[str] | None = None,
 ) -> Iterator["Study"]:
     """Take part in a study over a network: the same methods, on this site's own rows.
 
@@ -39,13 +40,16 @@ def join(
         state: File of the state; by default beside the study file.
         proxy: URL of an HTTP proxy.
         authority: File of a private certificate authority.
+        ledger: File of this site's privacy budget, if the study answers with noise; by default
+            beside the state.
 
     Raises:
+        BudgetError: The budget does not cover what is asked; nothing was sent.
         AuthenticationError: A site has not signed the study.
         RemoteProtocolError: A party caused a failure; it is named.
         BackendUnavailableError: The extra `net` is not installed.
     """
-    connection = _connection(relay, state, run, proxy, authority)
+    connection = _connection(relay, state, run, proxy, authority, ledger)
     programs = _net("programs")
     with programs.joined(Path(study), site, data, Path(identity), connection) as found:
         yield found
@@ -101,6 +105,7 @@ def _connection(
     run: str,
     proxy: str | None,
     authority: str | None,
+    ledger: str | os.PathLike[str] | None = None,
 ) -> Any:
-    where = None if state is None else Path(state)
-    return _net("programs").Connection(relay, where, run, proxy, authority)
+    where, budget = (None if path is None else Path(path) for path in (state, ledger))
+    return _net("programs").Connection(relay, where, run, proxy, authority, budget)

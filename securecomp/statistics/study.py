@@ -319,7 +319,10 @@ class Study:
         if self.codebook is not None:
             bounds = {**self.codebook.ranges(), **privacy.bounds}
             privacy = dataclasses.replace(privacy, bounds=bounds)
-        noised = Noised(privacy, self.tables, self.columns, self.missing, self.rule, self.protocol)
+        noised = Noised(
+            privacy, self.tables, self.columns, self.missing, self.rule, self.protocol,
+            self.sites, STUDY_FILE if self.apart else "",
+        )  # fmt: skip
         return noised.answer(statistics, self.carrier)
 
     def inquiry(self) -> Inquiry:

@@ -73,12 +73,19 @@ class Consortium:
     """A study, its keys in a folder, and a relay that can be stopped and started."""
 
     def __init__(
-        self, folder: Path, analyses: str, protocol="sharing", sites=SITES, facts="", analysts=()
+        self,
+        folder: Path,
+        analyses: str,
+        protocol="sharing",
+        sites=SITES,
+        facts="",
+        analysts=(),
+        columns=COLUMNS,
     ):
         self.folder, self.sites, self.servers = folder, sites, SERVERS[protocol]
         text = (
             f'[study]\nname = "test"\nprotocol = "{protocol}"\nrows = 1000\npatience = 60\n{facts}'
-            f"{COLUMNS}\n{analyses}"
+            f"{columns}\n{analyses}"
         )
         self.path = simulation.prepare(folder, text, sites, self.servers, analysts)
         self.port = simulation._free_port()

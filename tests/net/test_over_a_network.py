@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import threading
+import tomllib
 
 import pytest
 from cases import each_case
@@ -11,7 +12,7 @@ from consortium import SITES, Consortium, rows
 from securecomp.core.entropy import system
 from securecomp.errors import KeyMismatchError, LocalProtocolError, RemoteProtocolError
 from securecomp.federated import FederatedLogisticRegression
-from securecomp.net import programs, study_file
+from securecomp.net import programs, study_file, study_questions
 from securecomp.net.site_state import SiteState
 from securecomp.paillier import PrivateKey
 from securecomp.statistics import Study
@@ -97,18 +98,59 @@ time = "days"
 event = "died"
 covariates = ["age", "arm"]
 times = [100, 200, 300, 400]
+[[analyses]]
+ask = "fisher"
+row = "arm"
+col = "dead"
+[[analyses]]
+ask = "mantel_haenszel"
+exposure = "arm"
+outcome = "dead"
+exposed = "drug"
+event = 1
+[[analyses]]
+ask = "mantel_haenszel"
+exposure = "arm"
+outcome = "dead"
+strata = "ward"
+exposed = "drug"
+event = 1
+[[analyses]]
+ask = "quantiles"
+column = "weight"
+q = [0.1, 0.9]
+by = "ward"
+[[analyses]]
+ask = "relative_risk"
+exposure = "arm"
+outcome = "dead"
+exposed = "drug"
+event = 1
+[[analyses]]
+ask = "risk_difference"
+exposure = "arm"
+outcome = "dead"
+exposed = "drug"
+event = 1
+[[analyses]]
+ask = "standardisation"
+columns = ["los", "weight"]
+[[analyses]]
+ask = "glm"
+formula = "los ~ age + arm"
+family = "poisson"
 """
 ONE = '[[analyses]]\nask = "mean"\ncolumn = "los"\n'
 TWO = ONE + '[[analyses]]\nask = "glm"\nformula = "died ~ age"\n'
 
 
-def in_one_process(path, sites=SITES, frames=None):
+def in_one_process(path, sites=SITES, frames=None, key=None):
     """What the same study says where all sites are in one process."""
     study = study_file.read(path)
     together = Study(
         {site: rows(site) if frames is None else frames[site] for site in sorted(sites)},
         columns=study.columns,
-        protocol=study.sums(),
+        protocol=study.sums(key),
         rows=study.rows,
     )
     return {str(a): a.put_to(together) for a in study.analyses}
@@ -118,6 +160,11 @@ def documents(results):
     """Results as machines read them, without what it took."""
     assert not isinstance(results, BaseException), results
     return {ask: result.to_json() for ask, result in results.items()}
+
+
+def test_every_analysis_that_can_be_asked_for_is_among_these():
+    asked = {one["ask"] for one in tomllib.loads(ANALYSES)["analyses"]}
+    assert asked == set(study_questions.ANALYSES)
 
 
 @each_case("protocol", ["sharing", "masking"])
@@ -132,6 +179,23 @@ def test_bit_for_bit_the_result_of_one_process(protocol, tmp_path):
     for site in SITES:
         assert documents(found[site]) == wanted
     assert all(found[name] is None for name in consortium.servers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["sharing", "masking", "paillier"])
+def test_bit_for_bit_with_seven_parties_and_more(protocol, tmp_path):
+    """Six sites and the protocol's servers, a relay beside them."""
+    sites = ("east", "far", "mid", "north", "south", "west")
+    key = PrivateKey.generate(2048) if protocol == "paillier" else None
+    facts = f"paillier_public = {json.dumps(key.public.to_json())}\n" if key else ""
+    consortium = Consortium(tmp_path, ANALYSES, protocol, sites, facts)
+    consortium.private = key
+    with consortium.relay():
+        found = consortium.run()
+    wanted = documents(in_one_process(consortium.path, sites, key=key))
+    for site in sites:
+        assert documents(found[site]) == wanted
+    assert len(sites) + len(consortium.servers) >= 7
 
 
 def test_a_finished_run_says_its_result_again_and_another_run_is_apart(tmp_path):

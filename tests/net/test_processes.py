@@ -1,6 +1,7 @@
 """A consortium of real processes: one command runs it, and kills do not change its result."""
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -11,13 +12,15 @@ import time
 from pathlib import Path
 
 import pytest
+from cases import each_case
 from click.testing import CliRunner
 from consortium import COLUMNS, SITES, Consortium, rows
 from test_over_a_network import TWO, documents, in_one_process
 
 from securecomp.cli.main import main
 from securecomp.net import simulation
-from securecomp.statistics import Study
+from securecomp.statistics import Codebook, Study
+from securecomp.statistics.codebook.entries import Entry
 
 
 def test_simulate_is_one_command(tmp_path):
@@ -155,3 +158,48 @@ def test_kill_9_of_every_role_and_the_same_result(tmp_path):
             assert found == json.loads(json.dumps(wanted))
         consortium.stop_relay()
     assert Path(consortium.path).exists()
+
+
+CODEBOOK = Codebook(
+    "stays",
+    "1",
+    {
+        "los": Entry("number", unit="days", lower=0, upper=60, decimals=0),
+        "age": Entry("number", unit="years", lower=18, upper=110, decimals=0),
+        "weight": Entry("number", unit="kg", lower=20, upper=160, decimals=1),
+        "ward": Entry("category", levels={"medical": "medical", "surgical": "surgical"}),
+        "arm": Entry("category", levels={"control": "control", "drug": "drug"}),
+        "days": Entry("number", unit="days", lower=0, upper=400, decimals=0),
+        "died": Entry("number", unit="1", lower=0, upper=1, decimals=0),
+        "dead": Entry("category", levels={"0": "no", "1": "yes"}),
+    },
+)
+
+
+@pytest.mark.slow
+@each_case("old", [False, True])
+def test_a_simulation_draws_the_paillier_key_and_the_ledgers(old, tmp_path):
+    """With a codebook, and noise, by Paillier: all that a study file can ask for."""
+    folder = tmp_path / str(old)
+    folder.mkdir()
+    files = []
+    for site in SITES:
+        files.append(str(folder / f"{site}.csv"))
+        rows(site).to_csv(files[-1], index=False)
+    book = folder / "stays.json"
+    book.write_text(CODEBOOK.to_json())
+    digest = hashlib.sha256(book.read_bytes()).hexdigest()
+    key = "paillier_public = '''of somebody\nelse''' # gone\n" if old else ""
+    study = folder / "study.toml"
+    study.write_text(
+        f'[study]\nprotocol = "paillier"\nrows = 1000\n{key}codebook = "stays.json"\n'
+        f'codebook_sha256 = "{digest}"\n[privacy]\nepsilon = 2\ndelta = 1e-6\n'
+        '[[analyses]]\nask = "count"\nby = "ward"\n[[analyses]]\nask = "mean"\ncolumn = "los"\n'
+    )
+    result = CliRunner().invoke(main, ["simulate", str(study), *files])
+    assert result.exit_code == 0, result.output
+    counts, mean = (one["result"] for one in json.loads(result.output)["results"])
+    exact = sum(len(rows(site)) for site in SITES)
+    assert abs(sum(row["value"] for row in counts) - exact) < 60
+    assert 0 < mean[0]["value"] < 60
+    assert {row["privacy"]["epsilon"] for row in (*counts, *mean)} == {2.0}

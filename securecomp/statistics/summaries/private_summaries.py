@@ -26,7 +26,7 @@ from securecomp.privacy.policy import Privacy
 from securecomp.privacy.privacy_amounts import below
 from securecomp.privacy.sensitivity import Bounds
 from securecomp.protocol import sum_protocols as sums
-from securecomp.protocol.carrier import Carrier
+from securecomp.protocol.carrier import Carrier, agreed_bounds
 from securecomp.protocol.session import Layout
 from securecomp.statistics.disclosure.suppression import HIDDEN, Rule
 from securecomp.statistics.inquiry import Inquiry
@@ -49,13 +49,16 @@ class Noised:
         missing: Missing,
         rule: Rule,
         protocol: sums.SumProtocol,
+        sites: Sequence[str],
+        closed: str,
     ) -> None:
-        """Take the terms, and what the study has."""
+        """Take the terms, and what the study has: tables of the sites here, names of all."""
         self._privacy = privacy
         self._clipping = Clipping(privacy, columns, missing)
         self._rule = rule
         self._protocol = protocol
         self._tables = list(tables)
+        self._sites, self._closed = tuple(sites), closed
 
     def answer(self, statistics: Sequence[Statistic], carrier: Carrier) -> list[Result]:
         """Answer questions by one noised sum; epsilon and delta are of all of them together.
@@ -76,7 +79,7 @@ class Noised:
             affordable(cost, terms.neighbours)
         used = list(dict.fromkeys(s.column for s in statistics if s.column is not None))
         tables = [clipping.table(table, used) for table in self._tables]
-        schema = Schema(tables, clipping.columns)
+        schema = Schema(tables, clipping.columns, closed=self._closed)
         measures = list(dict.fromkeys(m for s in statistics for m in self._measures(s, schema)))
         changes = [self._change(measure, schema) for measure in measures]
         if schema.from_data:
@@ -89,17 +92,19 @@ class Noised:
             changes,
             below(cost.epsilon),
             below(cost.delta),
-            len(tables),
+            len(self._sites),
             colluding=terms.colluding,
             dropouts=terms.dropouts,
         )
-        protocol = self._protocol.requiring(plan.needed, len(tables), terms.colluding)
-        noise = _Added(plan, measures)
-        ask = Inquiry(tables, schema, clipping.missing, protocol, carrier, noise)
+        many = len(self._sites)
+        protocol = self._protocol.requiring(plan.needed, many, terms.colluding)
+        reaches = [plan.reach(place) for place in range(len(measures))]
+        noise = _Added(plan, measures, agreed_bounds(carrier, "the noise's reach", reaches))
+        ask = Inquiry(tables, schema, clipping.missing, protocol, carrier, noise, self._sites)
         blocks = ask.measured(measures)
         for block in blocks:
-            Limbs.plan(block.bound, len(tables), protocol.limit)
-        plan.check(len(tables))
+            Limbs.plan(block.bound, many, protocol.limit)
+        plan.check(many)
         # All that can be refused is, before the ledger pays: also names, and errors beyond floats.
         agree = getattr(protocol, "session", None)
         if agree is not None:
@@ -270,13 +275,15 @@ class Noised:
 class _Added:
     """The noise of a plan, by measure."""
 
-    def __init__(self, plan: NoisePlan, measures: Sequence[Measure]) -> None:
-        self._plan = plan
+    def __init__(
+        self, plan: NoisePlan, measures: Sequence[Measure], reaches: Sequence[int]
+    ) -> None:
+        self._plan, self._reaches = plan, reaches
         self._places = {measure: i for i, measure in enumerate(measures)}
 
     def reach(self, measure: Measure) -> int:
         """Return by how much noise can enlarge an integer of one site."""
-        return self._plan.reach(self._place(measure))
+        return self._reaches[self._place(measure)]
 
     def add(self, measure: Measure, integers: list[int], entropy: Entropy) -> list[int]:
         """Return one site's integers with noise, every one of them."""
