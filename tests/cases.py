@@ -6,7 +6,9 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import pytest
 from _pytest.mark.structures import ParameterSet  # made by pytest.param
+from hypothesis import settings
 
 
 @contextlib.contextmanager
@@ -53,6 +55,28 @@ def each_case(
         return every
 
     return decorate
+
+
+def some_or_all(names: str, some: Iterable[Any], every: Iterable[Any]) -> Any:
+    """Call a test once with some cases and, with `-m slow`, once with every case.
+
+    The argument of that name gets them, and the test goes through them.
+    """
+    rest = pytest.param(every, id="all", marks=pytest.mark.slow)
+    return pytest.mark.parametrize(names, [pytest.param(some, id="some"), rest])
+
+
+def examples(every: int, **options: Any) -> settings:
+    """Settings of a Hypothesis test that searches so many examples, or a share of them.
+
+    The default suite searches four tenths, `pytest --hypothesis-profile=thorough` all of them.
+
+    Args:
+        every: Examples of a thorough search.
+        options: More of what `settings` takes.
+    """
+    share = settings.default.max_examples / 100  # a test that says nothing has 100
+    return settings(max_examples=max(6, round(every * share)), **options)
 
 
 def altered(struct: Any, **changes: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What all tests share: one Hypothesis profile, and randomness that can be replayed."""
+"""What all tests share: two Hypothesis profiles, and randomness that can be replayed."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,8 @@ import pytest
 from hypothesis import settings
 from replaying import Replay
 
-settings.register_profile("securecomp", derandomize=True, deadline=None, database=None)
+settings.register_profile("thorough", derandomize=True, deadline=None, database=None)
+settings.register_profile("securecomp", settings.get_profile("thorough"), max_examples=40)
 settings.load_profile("securecomp")
 
 

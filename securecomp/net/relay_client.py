@@ -115,6 +115,7 @@ class RelayClient(Secret):
                     method, f"{path}?{text}", content=body, headers=headers
                 )
             except httpx2.TransportError as error:
+                _refuse_certificate(error)
                 why = f"the relay cannot be reached ({type(error).__name__})"
             else:
                 if answer.status_code < 300:
@@ -127,6 +128,21 @@ class RelayClient(Secret):
             self._note(f"{why}; next try in {pause:.1f} s")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _refuse_certificate(error: BaseException | None) -> None:
+    """End the tries where another try finds the same certificate.
+
+    Raises:
+        RelayError: The relay's certificate is of no authority that is trusted here.
+    """
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            raise RelayError(
+                f"its certificate is not accepted ({error.verify_message}); name the file of its "
+                "certificate authority (--ca)"
+            ) from None
+        error = error.__cause__ or error.__context__
 
 
 def _address(url: str) -> str:

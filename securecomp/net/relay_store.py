@@ -47,17 +47,23 @@ class RelayStore:
 
         Raises:
             RemoteProtocolError: One came before with other bytes.
-            ParameterError: A queue is full.
+            ParameterError: A queue or the disk is full; nothing was stored.
         """
         with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
             try:
-                for recipient, tag, body in posts:
-                    self._put(study, sender, recipient, tag, body)
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    for recipient, tag, body in posts:
+                        self._put(study, sender, recipient, tag, body)
+                    self._db.execute("COMMIT")
+                except BaseException:
+                    if self._db.in_transaction:  # a full disk has rolled back by itself
+                        self._db.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise ParameterError(
+                    f"the relay's disk cannot be written: {error}; its operator has to make room"
+                ) from None
 
     def _put(self, study: str, sender: str, recipient: str, tag: str, body: bytes) -> None:
         digest = hashlib.sha256(body).digest()

@@ -254,10 +254,11 @@ class SiteState(Secret):
             try:
                 for command, values in commands:
                     self._db.execute(command, values)
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # a full disk has rolled back by itself
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
         except sqlite3.Error as error:
             raise StateError(
                 f"{self._path}: the state cannot be written: {error}; make room, and start again"

@@ -35,7 +35,7 @@ def plain_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Print each warning in one line, and go on."""
+    """Print each warning in one line, and go on. Deprecations are for maintainers, not for users."""
     import warnings
 
     with warnings.catch_warnings(record=True) as caught:
@@ -44,6 +44,8 @@ def plain_warnings() -> Iterator[None]:
             yield
         finally:
             for warning in caught:
+                if issubclass(warning.category, DeprecationWarning):
+                    continue
                 click.echo(printable(f"warning: {warning.message}"), err=True)
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from cases import each_case
+from cases import each_case, some_or_all
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -173,7 +173,8 @@ def by_split(rng, units, noise):
 
 @each_case("way", [by_coins, by_split])
 @each_case("epsilon", [0.3, 1.5])
-def test_one_run_errs_no_more_often_than_stated(way, epsilon):
+@some_or_all("runs", 60, 400)
+def test_one_run_errs_no_more_often_than_stated(way, epsilon, runs):
     rng = np.random.default_rng(1)
     chance = 1 / (1 + math.exp(-epsilon))
 
@@ -184,7 +185,7 @@ def test_one_run_errs_no_more_often_than_stated(way, epsilon):
         return member + rng.laplace(size=len(member)) / epsilon
 
     for noise in (response, laplace):
-        assert not refuted(epsilon, lambda noise=noise: way(rng, 120, noise), 150, 0.2)
+        assert not refuted(epsilon, lambda noise=noise: way(rng, 120, noise), runs, 0.2)
 
 
 @each_case("choice", ["all", "half"])

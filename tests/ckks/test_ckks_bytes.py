@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from cases import each_case
+from cases import each_case, examples
 from ckks.parties import Parties, table
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.errors import AuthenticationError, DecodeError, RemoteProtocolError
@@ -88,7 +88,7 @@ def regions(data):
 
 @each_case("case", CASES, made)
 @given(data=st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_a_flipped_bit_anywhere(case, data):
     region = data.draw(st.sampled_from(regions(case.data)))
     at = data.draw(st.integers(region.start, region.stop - 1))
@@ -108,7 +108,7 @@ def test_a_flipped_bit_in_every_region(case):
 
 @each_case("case", CASES, made)
 @given(data=st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_cut_anywhere(case, data):
     size = data.draw(st.integers(0, 300) | st.integers(0, len(case.data) - 1))
     case.refuse(case.data[:size], (DecodeError,))
@@ -175,7 +175,7 @@ def test_a_body_without_its_seal(case, size):
 
 @each_case("case", CASES, made)
 @given(body=st.binary(max_size=64))
-@settings(max_examples=60)
+@examples(60)
 def test_any_body_of_somebody_with_the_key(case, body):
     """Sealed rightly: the parser is all that is left."""
     header = wire.split_header(case.data)[0]

@@ -7,9 +7,9 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from cases import altered, each_case
+from cases import altered, each_case, examples
 from ckks.parties import linear_model
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.ckks import LogisticModel
@@ -150,7 +150,7 @@ class TestJson:
             LogisticModel.from_json(MODEL.to_json() + "x")
 
     @given(data=st.data())
-    @settings(max_examples=200)
+    @examples(200)
     def test_any_damage(self, data):
         text = MODEL.to_json()
         at = data.draw(st.integers(0, len(text) - 1))

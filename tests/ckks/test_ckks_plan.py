@@ -6,9 +6,9 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from cases import each_case
+from cases import each_case, examples
 from ckks.parties import Parties, linear_model, table
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.ckks import InferencePlan, Offer, planner
@@ -306,7 +306,7 @@ class TestOffers:
             Offer.from_json(json.dumps(found))
 
     @given(data=st.data())
-    @settings(max_examples=150)
+    @examples(150)
     def test_any_damage(self, data, parties):
         text = parties["encrypted"].offer.to_json()
         at = data.draw(st.integers(0, len(text) - 1))

@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from cases import each_case
+from cases import each_case, examples
 from ckks.parties import Parties, linear_model
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from securecomp.ckks import LogisticModel, inputs, planner
@@ -98,7 +98,7 @@ def noise_of(plan, weights):
 
 @each_case("kind", KINDS)
 @given(model=models(), digits=st.integers(1, 9), seed=st.integers(0, 2**32))
-@settings(max_examples=25)
+@examples(25)
 def test_the_error_is_what_the_plan_says(kind, model, digits, seed):
     """Integers in place of ciphertexts, with the largest noise: rounded, it is still within."""
     plan = planned(model, 10.0**-digits, kind)
@@ -132,7 +132,7 @@ def test_the_error_is_what_the_plan_says(kind, model, digits, seed):
 
 @each_case("kind", KINDS)
 @given(model=models(), digits=st.integers(1, 12))
-@settings(max_examples=25)
+@examples(25)
 def test_what_a_plan_promises(kind, model, digits):
     plan = planned(model, 10.0**-digits, kind)
     assert plan.precision == 10.0**-digits

@@ -8,9 +8,9 @@ from functools import cache
 import msgspec
 import numpy as np
 import pytest
-from cases import each_case
+from cases import each_case, examples
 from ckks.parties import Parties, linear_model, stream, table
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.ckks import InferenceClient, Offer, Registration
@@ -64,7 +64,7 @@ def signed(parties, *, name="ann", by="ann", **changes):
 class TestDamage:
     @each_case("parties", CHOICES, made)
     @given(data=st.data())
-    @settings(max_examples=80)
+    @examples(80)
     def test_a_flipped_bit(self, parties, data):
         good = parties.ann.registration.encode()
         at = data.draw(st.integers(0, min(300, len(good) - 1)) | st.integers(0, len(good) - 1))
@@ -74,7 +74,7 @@ class TestDamage:
 
     @each_case("parties", CHOICES, made)
     @given(data=st.data())
-    @settings(max_examples=40)
+    @examples(40)
     def test_cut(self, parties, data):
         good = parties.ann.registration.encode()
         size = data.draw(st.integers(0, 300) | st.integers(0, len(good) - 1))

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.ckks.native import moduli as chains
@@ -312,7 +312,7 @@ def test_a_residue_above_its_modulus_is_refused(context, fresh, keys, key):
 
 
 @given(st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_hostile_bytes_raise_decode_errors_only(context, fresh, full, keys, key, data):
     message, load = data.draw(
         st.sampled_from(

@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from cases import each_case
+from cases import each_case, examples
 from ckks.parties import linear_model
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.ckks import planner
@@ -51,7 +51,7 @@ def test_a_circuit_beyond_the_tables_is_refused(degree, bits, count):
     precision=st.floats(-12, -0.1),
     kind=st.sampled_from([{}, {"protect_model": True}, {"encrypted": True}]),
 )
-@settings(max_examples=25)
+@examples(25)
 def test_no_plan_is_beyond_them(features, outputs, scale, precision, kind):
     model = linear_model(features, outputs, scale=10**scale)
     try:

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 from cases import named
 
 from securecomp.cli.main import main
+from securecomp.show.console import plain_warnings
 
 HEAVY = (
     "numpy",
@@ -115,6 +117,16 @@ def test_no_command(run):
     result = run()
     assert result.exit_code == 2
     assert "Usage: securecomp" in result.stdout + result.stderr
+
+
+def test_warnings_are_for_users(capsys):
+    """An old library that warns of what a newer one has renamed is not what a user can mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with plain_warnings():
+            warnings.warn("use one_of", DeprecationWarning, stacklevel=1)
+            warnings.warn("delta is large", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "warning: delta is large\n"
 
 
 def test_an_unknown_command(run):

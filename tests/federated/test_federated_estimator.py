@@ -213,6 +213,25 @@ def test_the_package_loads_without_scikit_learn():
     assert done.stdout.strip().endswith("pip install 'securecomp[federated]'")
 
 
+def test_without_torch_the_error_says_how_to_get_it():
+    # Not by None among the modules: scipy takes what is there under that name for PyTorch.
+    code = (
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(name, *_):\n"
+        "        if name.partition('.')[0] in ('torch', 'opacus'): raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Absent)\n"
+        "try: import securecomp.federated.opacus\n"
+        "except ImportError as error: print(type(error).__name__, error)"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout == (
+        "BackendUnavailableError PyTorch models need torch and opacus; pip install "
+        "'securecomp[torch]'\n"
+    )
+
+
 def test_names_of_an_earlier_fit_are_forgotten():
     data = sites()
     fit = model(rounds=1).fit(

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from cases import each_case
+from cases import each_case, examples
 from federated.cohort import averaged, model, sites
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp import Column, Privacy, Study
@@ -14,7 +14,7 @@ from securecomp.federated import FederatedLogisticRegression, checkpoints
 from securecomp.privacy.distributed import NoisePlan
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     st.lists(st.integers(2, 30), min_size=3, max_size=6),
     st.integers(1, 4),

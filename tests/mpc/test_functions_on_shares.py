@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from cases import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
@@ -71,7 +72,7 @@ def test_square_roots_of_too_wide_values(together):
         sqrt(together.share("a", [1], bound=2**20, bits=11))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(
     values=st.lists(st.integers(-(2**20), 2**20), min_size=1, max_size=20),
     limit=st.integers(1, 300),

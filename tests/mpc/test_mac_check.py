@@ -236,6 +236,17 @@ def test_coefficients_follow_from_every_seed_and_the_transcript(check):
             assert len(set(column)) == len(runs), (parties, place)
 
 
+def test_commitments_do_not_give_the_coefficients_away(check, monkeypatch):
+    """Who commits last has heard all commitments, and could try seeds until coefficients suit it.
+
+    So they follow from every seed itself: here commitments say nothing of what they hide.
+    """
+    monkeypatch.setattr(MacParty, "_digest", lambda *facts: facts[1].encode().ljust(32))
+    usual = coefficients(check)
+    for name in NAMES[:3]:
+        assert not set(usual) & set(coefficients(check, seeds=[(name, 0)])), name
+
+
 def test_coefficients_are_spread_over_the_field(check):
     """Not small, not one, not a constant: of 40 each of the 61 bits is 1 in some and 0 in some."""
     found = coefficients(check, values=range(40))

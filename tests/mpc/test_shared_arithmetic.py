@@ -19,7 +19,7 @@ OPERATIONS = {
 }
 
 
-@pytest.fixture(scope="module", params=[2, 3, 5])
+@pytest.fixture(scope="module", params=[2, 3, pytest.param(5, marks=pytest.mark.slow)])
 def run(request):
     return computation(request.param)
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mpc.computers import LIMIT, computation, fractions, same, units
 
@@ -27,7 +27,7 @@ EXTREMES = [LIMIT, LIMIT - 1, -LIMIT, 1 - LIMIT, LIMIT // 2, LIMIT // 2 + 1, 0, 
 RANGE = [v for v in POWERS if abs(v) <= LIMIT] + EXTREMES
 
 
-@pytest.fixture(scope="module", params=[2, 3, 5])
+@pytest.fixture(scope="module", params=[2, 3, pytest.param(5, marks=pytest.mark.slow)])
 def run(request):
     return computation(request.param)
 
@@ -122,7 +122,7 @@ def test_what_comparisons_give_is_counted_and_compared(run):
     same((x >= 0) * (x <= 4), (a >= 0) & (a <= 4))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_any_two_integers(data):
     run = computation(2, seed=data.draw(st.integers(0, 1000)))

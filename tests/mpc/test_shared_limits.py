@@ -13,7 +13,7 @@ from securecomp.mpc.selection import argmax, maximum, median, minimum, quantile,
 HALF = LIMIT // 2  # two of them and one: the limit is odd
 
 
-@pytest.fixture(scope="module", params=[2, 3, 5])
+@pytest.fixture(scope="module", params=[2, 3, pytest.param(5, marks=pytest.mark.slow)])
 def run(request):
     return computation(request.param)
 

@@ -28,7 +28,7 @@ INTEGERS = {
 }
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=[3, pytest.param(2, marks=pytest.mark.slow)])
 def run(request):
     return computation(request.param)
 

@@ -14,7 +14,7 @@ from securecomp.mpc.computation import Computation
 from securecomp.mpc.selection import concatenate, where
 
 
-@pytest.fixture(scope="module", params=[2, 3, 5])
+@pytest.fixture(scope="module", params=[2, 3, pytest.param(5, marks=pytest.mark.slow)])
 def run(request):
     return computation(request.param)
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from mpc.computers import LIMIT, computation, same, sent, units
 
@@ -13,7 +13,7 @@ from securecomp.mpc import SharedArray
 MOST = (1 << 59) - 1
 
 
-@pytest.fixture(scope="module", params=[2, 3, 5])
+@pytest.fixture(scope="module", params=[2, 3, pytest.param(5, marks=pytest.mark.slow)])
 def run(request):
     return computation(request.param)
 
@@ -50,7 +50,7 @@ def test_any_number_of_parties(run, by):
     assert units(shared(run, values).truncate(by)) == [v >> by for v in values]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     values=st.lists(st.integers(-MOST, MOST), min_size=1, max_size=10),
     by=st.integers(1, 58),

@@ -93,9 +93,12 @@ class Consortium:
         self._thread = None
         self.private = None  # the key holder's
 
-    def start_relay(self):
-        app = Relay([parties.load(self.path)[1]], self.folder / "relay.db").app()
-        config = uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
+    def start_relay(self, **tls):
+        relay = Relay([parties.load(self.path)[1]], self.folder / "relay.db")
+        app, self.store = relay.app(), relay._store
+        config = uvicorn.Config(
+            app, port=self.port, log_level="error", timeout_graceful_shutdown=1, **tls
+        )
         self._relay = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._relay.run, daemon=True)
         self._thread.start()
@@ -107,8 +110,8 @@ class Consortium:
         self._thread.join()
 
     @contextlib.contextmanager
-    def relay(self):
-        self.start_relay()
+    def relay(self, **tls):
+        self.start_relay(**tls)
         try:
             yield self
         finally:

@@ -7,8 +7,8 @@ import tracemalloc
 import gmpy2
 import numpy as np
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from paillier import textbook
 from sharing.cast import flipped
@@ -188,7 +188,7 @@ class TestRefusals:
         finally:
             tracemalloc.stop()
 
-    @settings(max_examples=400)
+    @examples(400)
     @given(draw=st.data())
     def test_mutations(self, private, data, draw):
         """Whatever is changed: an error that is documented, or a vector of this key."""
@@ -199,7 +199,7 @@ class TestRefusals:
             mutated[at] = draw.draw(st.integers(0, 255) | st.sampled_from([0, 1, 127, 255]))
         self.read(private, bytes(mutated))
 
-    @settings(max_examples=200)
+    @examples(200)
     @given(st.binary(max_size=300))
     def test_noise(self, private, public, noise):
         self.read(private, b"SCPV\x01" + public.id + noise)

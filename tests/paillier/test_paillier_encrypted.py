@@ -8,8 +8,8 @@ import gmpy2
 import numpy as np
 import pandas as pd
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from paillier import textbook
 
@@ -454,7 +454,7 @@ class TestArithmetic:
 
 
 class TestDot:
-    @settings(max_examples=40)
+    @examples(40)
     @given(st.data())
     def test_against_numpy(self, private, public, data):
         count, length = data.draw(st.integers(1, 6)), data.draw(st.integers(0, 60))

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import gmpy2
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.errors import ParameterError
@@ -37,7 +37,7 @@ class TestTables:
             if 0 <= exponent <= top:
                 assert table.power(exponent) == pow(BASE, exponent, MODULUS)
 
-    @settings(max_examples=60)
+    @examples(60)
     @given(st.integers(1, 12), st.integers(1, 300), st.data())
     def test_any_exponent(self, window, bits, data):
         exponent = data.draw(st.integers(0, (1 << bits) - 1))

@@ -5,9 +5,9 @@ import json
 import math
 
 import pytest
-from cases import each_case
+from cases import each_case, examples
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from paillier import textbook
 from phe import EncodedNumber, EncryptedNumber
@@ -142,7 +142,7 @@ class TestFromPhe:
         assert decrypt(private, total).tolist() == [42, -42]
         assert [theirs.decrypt(n) for n in interop.to_phe(total)] == [42, -42]
 
-    @settings(max_examples=40)
+    @examples(40)
     @given(
         st.lists(
             st.integers(-(2**53), 2**53) | st.floats(-1e15, 1e15).map(lambda x: round(x, 4)),

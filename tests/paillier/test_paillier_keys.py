@@ -7,8 +7,8 @@ import math
 
 import gmpy2
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from paillier import textbook
 from phe import paillier as phe
@@ -484,7 +484,7 @@ class TestFiles:
         with pytest.raises(DecodeError, match="id"):
             kind.from_json(json.dumps(fields), **TESTS)
 
-    @settings(max_examples=60)
+    @examples(60)
     @given(data=st.data())
     def test_mutations_raise_what_is_documented(self, private, data):
         """A changed file is refused, or is the key that it says."""

@@ -34,6 +34,7 @@ from securecomp.paillier import (
     PublicKey,
     Receiver,
     sum_session,
+    vectors,
 )
 from securecomp.paillier.sum_session import DecryptedTotal, EncryptedTotal, Upload
 from securecomp.protocol.journal import FileJournal, MemoryJournal
@@ -907,6 +908,39 @@ def test_a_key_holder_decrypts_one_total_also_after_a_restart(few, tmp_path):
         for data in (first, second):
             with pytest.raises(LocalProtocolError, match="was done before"):
                 few.holder(journal=journal).decrypt(data)
+
+
+def test_a_key_holder_that_is_started_again_answers_no_second_guess(few):
+    """Whether a total is in range tells of it, so a refusal uses the one decryption up, too.
+
+    The attack: an aggregator adds its own number to a sum, sees whether the total is out of range,
+    has the key holder started again and halves the room.
+    """
+    journal = MemoryJournal()
+    for guess, error, reason in (
+        (int(few.public.n) // 2, RangeError, "bounds allow"),
+        (0, LocalProtocolError, "was done before"),
+    ):
+        total = few.encrypted([0] * 30)
+        total[0] = total[0] * (1 + guess * few.public.n) % few.public.n2
+        data = few.say(EncryptedTotal([0, 1, 2, 3], few.join(total)), ADDER, HOLDER)
+        with pytest.raises(error, match=reason):
+            few.holder(journal=journal).decrypt(data)
+
+
+def test_a_key_holder_that_is_killed_at_work_does_not_work_again(few, monkeypatch):
+    """The decryption is marked before the first number is opened, whatever happens then."""
+    journal, data = MemoryJournal(), few.aggregate(NAMES)
+
+    def kill(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(vectors, "decrypt", kill)
+        with pytest.raises(KeyboardInterrupt):
+            few.holder(journal=journal).decrypt(data)
+    with pytest.raises(LocalProtocolError, match="was done before"):
+        few.holder(journal=journal).decrypt(data)
 
 
 def test_receivers_and_servers_learn_no_more(meeting):

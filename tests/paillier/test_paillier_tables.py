@@ -8,8 +8,8 @@ import struct
 from decimal import Decimal
 
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.core.fixedpoint import FixedPoint
@@ -158,7 +158,7 @@ class TestFormat:
         with pytest.raises(KeyMismatchError, match=r"encrypted under key [0-9a-f]{16}, and this"):
             paillier_files.decode_table(table().encode(), stranger.public, "a.enc")
 
-    @settings(max_examples=300)
+    @examples(300)
     @given(draw=st.data())
     def test_mutations(self, public, mutated_from, draw):
         mutated = bytearray(mutated_from)

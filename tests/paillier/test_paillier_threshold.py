@@ -9,8 +9,8 @@ import gmpy2
 import msgspec
 import numpy as np
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from paillier import textbook
 
@@ -521,7 +521,7 @@ class TestMessages:
             with pytest.raises(DecodeError, match=r"^not a partial decryption: "):
                 PartialDecryption.decode(msgspec.msgpack.encode(fields | change))
 
-    @settings(max_examples=100)
+    @examples(100)
     @given(draw=st.data())
     def test_mutations(self, dealt, vector, partials, draw):
         mutated = bytearray(partials[0].encode())
@@ -673,7 +673,7 @@ class TestShareFiles:
         with pytest.raises(DecodeError, match="impossible"):
             KeyShare.from_json(self.changed(dealt, verification=verification), **TESTS)
 
-    @settings(max_examples=60)
+    @examples(60)
     @given(draw=st.data())
     def test_mutations(self, dealt, draw):
         fields = json.loads(dealt[1][0].to_json())

@@ -177,6 +177,21 @@ def test_a_holder_decrypts_one_total_also_after_a_restart(group, tmp_path):
         holder.decrypt(second[HOLDERS[1]])
 
 
+def test_a_holder_that_is_killed_at_work_does_not_work_again(group, monkeypatch):
+    """Its part is marked before the first number is raised to the share, whatever happens then."""
+    journal, request = MemoryJournal(), group.request()
+
+    def kill(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(threshold_roles, "partial_decrypt", kill)
+        with pytest.raises(KeyboardInterrupt):
+            group.holder(1, journal).decrypt(request[HOLDERS[0]])
+    with pytest.raises(LocalProtocolError, match="was done before"):
+        group.holder(1, journal).decrypt(request[HOLDERS[0]])
+
+
 def test_a_refused_request_does_not_use_the_holder_up(group):
     holder = group.holder(1)
     for contributors, error, match in (

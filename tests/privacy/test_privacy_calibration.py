@@ -7,8 +7,8 @@ from itertools import pairwise
 import dp_accounting
 import numpy as np
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
@@ -73,7 +73,7 @@ def test_delta_is_the_integral(ratio, epsilon):
     assert found == pytest.approx(integral, rel=1e-6, abs=10 * error + 1e-13)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.floats(-5, 4), st.floats(-40, -0.05))
 def test_the_promise_is_kept_and_tight(log_epsilon, log_delta):
     epsilon, delta = 10**log_epsilon, 10**log_delta

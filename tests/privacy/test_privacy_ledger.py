@@ -7,7 +7,8 @@ import sys
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from cases import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from securecomp.errors import BudgetError, ParameterError
@@ -162,7 +163,7 @@ def test_no_file_is_left_of_a_budget_that_cannot_be(path, arguments):
     assert not path.exists()
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.data())
 def test_any_order_of_things(tmp_path_factory, data):
     """A model: what is spent is never above the budget, and is what the steps add up to."""

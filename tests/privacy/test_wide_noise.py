@@ -69,6 +69,29 @@ def test_all_that_wide_noise_differs_by_is_paid_for(kind, most, numbers, sigma, 
     assert apart >= min(1.0, math.exp(0.01) * gaussian_delta(ratio, epsilon - 0.02))
 
 
+def proved(kind, numbers, sigma, epsilon, ratio):
+    """The bound of the module's text, term by term."""
+    seen = gaussian_delta(ratio, epsilon) * 1e-6 / (8 * numbers)
+    t = math.sqrt(2 * (epsilon - math.log(seen)))
+    terms = {"skellam": (t**4 / 24, t**2 / 3, 1.0), "discrete-gaussian": (t**2 / 23, 2 / 23)}
+    h = numbers * math.fsum(terms[kind]) / sigma**2
+    beyond = 4 * numbers * math.exp(-(t**2) / 2 + t**4 / (24 * sigma**2))
+    within = math.exp(h) * gaussian_delta(ratio, epsilon - 2 * h)
+    return within + beyond * (1 + math.exp(epsilon + h))
+
+
+@each_case("kind", ["skellam", "discrete-gaussian"])
+@each_case("numbers", [1, 40])
+@each_case("sigma", [300.0, 3000.0])
+@each_case("epsilon", [0.5, 2.0])
+def test_the_bound_for_wide_noise_is_the_one_that_is_proved(kind, numbers, sigma, epsilon):
+    """Every term in full: the proof needs all of them, though a distribution may not show it."""
+    ratio = 4.5 / epsilon
+    change = UnitChange(numbers, int(sigma * numbers), sigma / ratio)
+    found = noise_distributions.near_gaussian(kind, [(change, sigma**2)], epsilon)
+    assert math.isclose(found, proved(kind, numbers, sigma, epsilon, ratio), rel_tol=1e-9)
+
+
 @each_case("kind", ["skellam", "discrete-gaussian"])
 @each_case("epsilon", [1e-3, 0.1, 1.0, 5.0])
 @each_case("delta", [1e-6, 1e-12])

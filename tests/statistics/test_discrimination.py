@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples, named, some_or_all
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sites import frame, study
@@ -56,7 +56,7 @@ def test_the_true_area_is_within_the_bounds(scored):
     st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=2, max_size=40),
     st.integers(1, 25),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_any_scores_are_within_the_bounds(rows, bins):
     outcome = [True, False, *(died for _, died in rows[2:])]
     score = [value for value, _ in rows]
@@ -162,7 +162,7 @@ class TestChosenBins:
         assert not any("more bins narrow it" in text for text in found.remarks())
         recounted(found, score, outcome)
 
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(
         st.lists(st.tuples(st.integers(-999, 999), st.booleans()), min_size=2, max_size=40),
         st.sampled_from([1, 10, 999, 10**5]),
@@ -251,10 +251,22 @@ def newcombe(area, m, n, level):
     return theta[inside].min(), theta[inside].max()
 
 
-@each_case("m, n", [(1, 1), (1, 40), (12, 5), (58, 51)])
-@each_case("area", [0, 0.1, 0.5, 0.893, 0.999, 1])
-@each_case("level", [0.5, 0.95, 0.999])
-def test_newcombes_interval(m, n, area, level):
+NEWCOMBE = [
+    (m, n, area, level)
+    for m, n in [(1, 1), (1, 40), (12, 5), (58, 51)]
+    for area in [0, 0.1, 0.5, 0.893, 0.999, 1]
+    for level in [0.5, 0.95, 0.999]
+]
+
+
+@some_or_all("cases", NEWCOMBE[::5], NEWCOMBE)
+def test_newcombes_interval(cases):
+    for m, n, area, level in cases:
+        with named(m, n, area, level):
+            is_newcombes(m, n, area, level)
+
+
+def is_newcombes(m, n, area, level):
     found = roc_area.newcombe(area, m, n, stats.norm.ppf((1 + level) / 2))
     assert found == pytest.approx(newcombe(area, m, n, level), abs=2e-6)
 

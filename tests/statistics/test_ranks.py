@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from cases import each_case
-from hypothesis import given, settings
+from cases import each_case, examples, named, some_or_all
+from hypothesis import given
 from hypothesis import strategies as st
 from sites import Spy, frame, study
 
@@ -70,7 +70,7 @@ def test_the_default_method(protocol, method):
     q=st.integers(0, 1000).map(lambda n: n / 1000),
     way=st.sampled_from([WAYS[0], WAYS[1], WAYS[3]]),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_any_rows(rows, q, way):
     values = np.array([v for part in rows for v in part])
     sites = study(*[frame("polars", x=part) for part in rows], columns={"x": Column(50, 1)})
@@ -206,29 +206,55 @@ def test_bad_questions(monkeypatch, ask, error, words):
     assert not spy.carried
 
 
-def test_values_wider_than_a_share_are_found_by_their_digits():
-    """Digits of 58 bits: two, three and more of them; ties in the highest one; few rows."""
+def wide_columns():
+    """Values of more digits than a share, and the column's declaration."""
     draw = np.random.default_rng(58)
     normal = draw.normal(0.009, 0.001, 21)
-    cases = {
+    sizes = draw.normal(0, 1, 9)
+    return {
         "sixteen decimals": ([8.5, 8.25, -3.0, 100.0], Column(100, 16)),
         "one far value": ([*normal, 1e15], None),
         "a fill value": ([*normal, 9.97e36, -9.97e36], None),
-        "many sizes": ([*draw.normal(0, 1, 9) * 10.0 ** np.arange(-40, 41, 10)], None),
+        "several sizes": ([*sizes * 10.0 ** np.arange(-16, 17, 4)], None),
+        "many sizes": ([*sizes * 10.0 ** np.arange(-40, 41, 10)], None),
         "close together": ([1 + 2.0**-52, 1.0, 1 + 2.0**-51, 2.0**100, 2.0**-60], None),
     }
-    for name, (values, column) in cases.items():
+
+
+QUARTILES = (0.25, 0.75)
+WIDE = [
+    # On shares each bit is a comparison: the short columns are enough.
+    *((name, "shares", q) for name in ("sixteen decimals", "close together") for q in QUARTILES),
+    *((name, "shares", "median") for name in ("sixteen decimals", "close together")),
+    *((name, "counts", q) for name in wide_columns() for q in (*QUARTILES, "median")),
+]
+SOME_WIDE = [
+    ("sixteen decimals", "shares", "median"),
+    ("close together", "shares", 0.25),
+    ("sixteen decimals", "counts", 0.75),
+    ("one far value", "counts", "median"),
+    ("one far value", "counts", 0.25),
+    ("several sizes", "counts", "median"),
+    ("close together", "counts", "median"),
+    ("close together", "counts", 0.75),
+]
+
+
+@some_or_all("asked", SOME_WIDE, WIDE)
+def test_values_wider_than_a_share_are_found_by_their_digits(asked):
+    """Digits of 58 bits: two, three and more of them; ties in the highest one; few rows."""
+    columns = wide_columns()
+    for name, method, q in asked:
+        values, column = columns[name]
         sites = [frame("polars", x=list(map(float, values[i::3]))) for i in range(3)]
-        options = {} if column is None else {"columns": {"x": column}}
-        low, high = (inverted(values, q) for q in (0.25, 0.75))
-        middle = sorted(map(Fraction, values))
-        middle = float((middle[(len(values) - 1) // 2] + middle[len(values) // 2]) / 2)
-        # On shares each bit is a comparison: the short columns are enough.
-        for method in ("shares", "counts") if len(values) < 9 else ("counts",):
-            asked = study(*sites, **options)
-            found = asked.quantiles("x", (0.25, 0.75), method=method).value
-            assert found == {"0.25": low, "0.75": high}, (name, method)
-            assert asked.median("x", method=method).value == middle, (name, method)
+        there = study(*sites, **({} if column is None else {"columns": {"x": column}}))
+        with named(name, method, q):
+            if q == "median":
+                ranked = sorted(map(Fraction, values))
+                middle = (ranked[(len(values) - 1) // 2] + ranked[len(values) // 2]) / 2
+                assert there.median("x", method=method).value == float(middle)
+            else:
+                assert there.quantiles("x", q, method=method).value == inverted(values, q)
 
 
 def test_a_wide_median_opens_no_digit_of_the_middle_two(monkeypatch):

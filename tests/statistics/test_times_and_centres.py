@@ -40,8 +40,9 @@ def test_three_tenths_are_three_tenths_however_they_were_computed():
 
 
 def test_a_time_between_two_of_the_grid_is_still_rounded_up():
-    found = study(*halves(survivors([0.31, 0.3] * 8))).kaplan_meier("t", "d", times=TIMES)
-    assert found.rounded == 8
+    for time, rounded in ((0.31, 8), (0.3 * (1 + 2e-9), 8), (0.3 * (1 + 5e-10), 0)):
+        found = study(*halves(survivors([time, 0.3] * 8))).kaplan_meier("t", "d", times=TIMES)
+        assert found.rounded == rounded, time
 
 
 def test_the_last_time_is_on_the_grid():
