@@ -97,7 +97,7 @@ def test_a_sum_that_was_played_is_not_played_again_under_another_tag(tmp_path):
         session = study.protocol.session(site.carrier, Layout(1, 5), sites)
         tag = f"{SESSION}{bytes(16).hex()}"
         announced = Announcement("1", 0, session.to_bytes())
-        site.carrier._tell(["server"], tag, announced)
+        site.channel.tell(["server"], tag, announced)
         server = consortium.member("server")
         server.state.spend(session.id)
         with pytest.raises(RemoteProtocolError, match="north: announced a sum under another"):
@@ -143,7 +143,7 @@ def test_a_malformed_proposal_is_refused_by_name(values, tmp_path_factory):
     consortium = Consortium(tmp_path_factory.mktemp("study"), ONE)
     with consortium.relay():
         north, south = consortium.member("north"), consortium.member("south")
-        north.carrier._tell(["south"], "1/agree/0", Proposal(values))
+        north.channel.tell(["south"], "1/agree/0", Proposal(values))
         with pytest.raises(RemoteProtocolError, match="north: proposed other numbers"):
             south.carrier.agree("a step", [np.nan], 1e-6)
         north.close()

@@ -18,9 +18,9 @@ def test_a_site_compares_its_totals_with_the_others(teller, hearer, tmp_path_fac
         told, hears = consortium.member(teller), consortium.member(hearer)
         others = [consortium.member(name) for name in SITES if name not in (teller, hearer)]
         tag = "1/totals"
-        told.carrier._tell([hearer], tag, TotalsDigest(b"x" * 32))
+        told.channel.tell([hearer], tag, TotalsDigest(b"x" * 32))
         for other in others:
-            other.carrier._tell([hearer], tag, TotalsDigest(other.carrier._totals))
+            other.channel.tell([hearer], tag, TotalsDigest(other.carrier._totals))
         with pytest.raises(RemoteProtocolError, match=f"^{teller}: heard other totals"):
             hears.carrier.finish()
         for member in (told, hears, *others):
@@ -33,7 +33,7 @@ def test_a_server_ends_no_run_of_different_totals(tmp_path):
         for name in SITES:
             site = consortium.member(name)
             digest = b"x" * 32 if name == "west" else bytes(32)
-            site.carrier._tell(["server 1"], "1/totals", TotalsDigest(digest))
+            site.channel.tell(["server 1"], "1/totals", TotalsDigest(digest))
             site.close()
         server = consortium.member("server 1")
         with pytest.raises(RemoteProtocolError, match="and another site ended with other totals"):
