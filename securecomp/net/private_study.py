@@ -53,13 +53,21 @@ def terms(given: Mapping[str, Any]) -> Privacy | None:
 
 
 def check_questions(
-    privacy: Privacy, questions: Sequence[StudyQuestion], rules: QuestionRules
+    privacy: Privacy,
+    questions: Sequence[StudyQuestion],
+    rules: QuestionRules,
+    minimum_sites: int,
 ) -> None:
-    """Refuse questions that are not answered with noise.
+    """Refuse what is not answered with noise.
 
     Raises:
-        ParameterError: It names one.
+        ParameterError: It names it.
     """
+    if minimum_sites > 1:
+        raise ParameterError(
+            "[study] minimum_sites opens how many sites contribute, without noise; leave it out "
+            "with [privacy]"
+        )
     known = ", ".join(_STATISTICS)
     for number, question in enumerate(questions, start=1):
         if question.ask not in _STATISTICS:

@@ -139,8 +139,9 @@ def _study(facts: Mapping[str, Any], agreed: Parties, folder: Path) -> StudyFile
     rules = study_questions.rules(table(facts, "questions"))
     allowed = bool(rules.answer or rules.ask)
     privacy = private_study.terms(table(facts, "privacy"))
+    minimum_sites = checks.integer(study.get("minimum_sites", 1), "[study] minimum_sites", 1)
     if privacy is not None:
-        private_study.check_questions(privacy, analyses, rules)
+        private_study.check_questions(privacy, analyses, rules, minimum_sites)
     # With noise a study may be for trainings alone, whose terms all sign.
     if not analyses and not allowed and privacy is None:
         raise ParameterError("there is no [[analyses]]; add one for each question")
@@ -169,7 +170,7 @@ def _study(facts: Mapping[str, Any], agreed: Parties, folder: Path) -> StudyFile
         minimum_count=checks.integer(
             study.get("minimum_count", DEFAULT_MINIMUM), "[study] minimum_count", 0
         ),
-        minimum_sites=checks.integer(study.get("minimum_sites", 1), "[study] minimum_sites", 1),
+        minimum_sites=minimum_sites,
         patience=checks.integer(study.get("patience", 3600), "[study] patience", 1),
         answer_within=checks.integer(study.get("answer_within", 600), "[study] answer_within", 1),
         privacy=privacy,

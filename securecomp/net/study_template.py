@@ -34,6 +34,18 @@ decimals = 0
 [columns.ward]
 levels = ["medical", "surgical"]
 
+# Meaning of all columns, in a file beside this one; put these two lines into [study], and leave
+# [columns] out:
+# codebook = "stays.json"
+# codebook_sha256 = "..."
+
+# Noise: differential privacy, for all questions below together; each site pays from its own ledger
+# [privacy]
+# epsilon = 1
+# delta = 1e-6
+# [privacy.bounds]
+# los = [0, 60]             # values are moved into these
+
 # The questions, in order. The names are the methods of Study.
 [[analyses]]
 ask = "count"

@@ -1,5 +1,6 @@
 """Connections that are cut in the middle, as a kill cuts them, leave sockets to the collector."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -14,3 +15,10 @@ def pytest_collection_modifyitems(items):
             item.add_marker(
                 pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
             )
+
+
+@pytest.fixture(autouse=True)
+def _collected():
+    """What a test leaves is collected within it, where its filters hold."""
+    yield
+    gc.collect()

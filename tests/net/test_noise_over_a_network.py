@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 import threading
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 from cases import each_case
@@ -11,7 +12,13 @@ from consortium import SITES, Consortium, rows
 from test_over_a_network import Killed, documents
 from test_questions import staying
 
-from securecomp.errors import BudgetError, LocalProtocolError, ParameterError, RemoteProtocolError
+from securecomp.errors import (
+    BudgetError,
+    LocalProtocolError,
+    ParameterError,
+    RemoteProtocolError,
+    SecureCompError,
+)
 from securecomp.federated import FederatedLogisticRegression
 from securecomp.net import asking, programs, study_file
 from securecomp.net.site_state import SiteState
@@ -19,6 +26,7 @@ from securecomp.privacy import policy
 from securecomp.privacy.distributed import NoisePlan
 from securecomp.privacy.ledger import Ledger
 from securecomp.privacy.replayed_ledger import ReplayedLedger
+from securecomp.statistics import Count, Histogram, Mean, Study
 
 PRIVACY = """
 [privacy]
@@ -50,10 +58,10 @@ def ledger_of(consortium, site):
     return consortium.path.with_name(f"{consortium.path.name}.{site}.ledger")
 
 
-def private(folder, text=COUNT, protocol="sharing", epsilon=8, sites=SITES, **facts):
+def private(folder, text=COUNT, protocol="sharing", epsilon=8, sites=SITES, facts="", **more):
     """A consortium whose sites have ledgers."""
     folder.mkdir(exist_ok=True)
-    consortium = Consortium(folder, text, protocol, sites, FACTS, **facts)
+    consortium = Consortium(folder, text, protocol, sites, FACTS + facts, **more)
     near = study_file.read(consortium.path).privacy.neighbours
     for site in sites:
         Ledger.create(ledger_of(consortium, site), site, epsilon, "1e-5", near)
@@ -114,11 +122,53 @@ def test_the_answer_is_the_exact_one_and_the_noise_of_all_sites(protocol, tmp_pa
     promise = found["south"]["mean(column='los')"].guarantee
     assert (promise.epsilon, promise.delta) == (2.0, 1e-6)
     assert "2 of 3 sites' enough" in promise.mechanism
+    # The parts are those of one process: the same promise, scale and error, of the same plan.
+    study = study_file.read(consortium.path)
+    together = Study(
+        {site: rows(site) for site in SITES},
+        columns=study.columns,
+        protocol=study.sums(),
+        minimum_count=0,
+        privacy=study.privacy,
+    )
+    one = together.run([Count(by="ward"), Mean("los"), Histogram("age", edges=(20, 60, 100))])
+    for here, there in zip(one, found["south"].values(), strict=True):
+        assert replace(there.guarantee, spent=None) == here.guarantee
     # One run, however many questions: paid once, at every site, from its own ledger.
     for site in SITES:
         state = Ledger(ledger_of(consortium, site)).state()
         assert (float(state.spent.epsilon), len(state.open)) == (2.0, 0)
         assert "count of rows by ward; mean of los" in state.entries[1].what
+
+
+@each_case("dropouts", [0, 1])
+def test_masking_opens_no_sum_with_less_noise_than_was_promised(dropouts, tmp_path, parts):
+    """One site of four leaves before the sum."""
+    parts.clear()
+    sites = ("east", "north", "south", "west")
+    text = COUNT.replace("delta", f"dropouts = {dropouts}\ndelta")
+    folder = tmp_path / str(dropouts)
+    consortium = private(folder, text, "masking", sites=sites, facts="answer_within = 1\n")
+
+    def site(name, frame, run):
+        if name != "west":
+            return as_site(consortium)(name, frame, run)
+        member = consortium.member(name)
+        try:
+            programs.begin(member, programs.study_at(member.study, member.carrier, {name: frame}))
+        finally:
+            member.close()
+
+    with consortium.relay():
+        found = consortium.run({"west": rows("west")}, site=site)
+    for name in sites[:3]:
+        if dropouts:
+            check_sum_of_parts(found[name]["count(by='ward')"], parts, sites[:3])
+        else:
+            assert isinstance(found[name], SecureCompError)
+    if not dropouts:
+        assert "too few clients" in str(found["server"])
+        assert "nothing was revealed" in str(found["server"])
 
 
 def test_a_finished_run_says_the_same_again_and_costs_nothing_and_another_run_is_paid(tmp_path):

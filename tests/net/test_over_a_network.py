@@ -420,6 +420,7 @@ def test_training_is_bit_for_bit_that_of_one_process(protocol, tmp_path):
                 member.carrier.begin()
                 seeds[name] = member.carrier.session_ids(32)
                 model = trained(study)
+                member.carrier.finish_part()
                 member.carrier.finish()
             return model
         finally:
