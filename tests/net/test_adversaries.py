@@ -196,7 +196,6 @@ def test_hiding_numbers_of_a_sum_serve_no_other_sum(tmp_path):
     for before in (5, 0):
         member = consortium.member("north")
         carrier = member.carrier
-        carrier._tell = lambda *_: None
         carrier.entropy(before)  # a question that was refused, and is asked no more
         session = study_file.read(consortium.path).sums().session(carrier, Layout(1, 5), SITES)
         for _ in range(2):

@@ -364,17 +364,20 @@ def trained(consortium, site, kind=FederatedLogisticRegression, **facts):
     """Train at one site, as `Study.join` does."""
     member = consortium.member(site)
     try:
-        with programs.taking_part(member, site, rows(site)) as study:
+        frame = rows(site)
+        frame["pid"] = [i // 2 for i in range(len(frame))]
+        with programs.taking_part(member, site, frame) as study:
             return kind(**{**TRAINING, **facts}).fit(study, "died ~ age + ward")
     finally:
         member.close()
 
 
-@each_case("unit", ["record", "site"])
+@each_case("unit", ["record", "patient", "site"])
 def test_training_with_noise_gives_all_sites_one_model_and_is_paid_once(unit, tmp_path, parts):
     parts.clear()
-    more = {} if unit == "record" else {"strategy": "averaging"}
-    consortium = private(tmp_path / unit, PRIVACY + f'unit = "{unit}"\n')
+    more = {"strategy": "averaging"} if unit == "site" else {}
+    whose = 'identifier = "pid"\nrecords = 2\n' if unit == "patient" else ""
+    consortium = private(tmp_path / unit, PRIVACY + f'unit = "{unit}"\n{whose}')
     kills = {1, 5}
 
     def site(name, frame, run):
@@ -401,7 +404,7 @@ def test_training_with_noise_gives_all_sites_one_model_and_is_paid_once(unit, tm
         assert found[name].guarantee_.epsilon == 2.0
         state = Ledger(ledger_of(consortium, name)).state()
         assert [entry.kind for entry in state.entries] == ["create", "reserve", "settle"]
-    blocks = (0, -1) if unit == "record" else (-1,)
+    blocks = (-1,) if unit == "site" else (0, -1)
     for block in blocks:
         many = 1 if block == 0 else TRAINING["rounds"]
         once = {str(draw) for draw in parts["south"][block]}

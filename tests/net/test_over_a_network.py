@@ -168,15 +168,22 @@ def test_every_analysis_that_can_be_asked_for_is_among_these():
     assert asked == set(study_questions.ANALYSES)
 
 
+SAMPLE = {"count", "mean", "crosstab", "t_test", "mantel_haenszel", "quantiles", "logrank"}
+"""Analyses of each kind: of one sum, of several, of sites as strata, of times."""
+
+
 @each_case("protocol", ["sharing", "masking"])
 def test_bit_for_bit_the_result_of_one_process(protocol, tmp_path):
+    """A sample; all of them, with more parties, are slow."""
     folder = tmp_path / protocol
     folder.mkdir()
-    consortium = Consortium(folder, ANALYSES, protocol)
+    parts = ANALYSES.split("[[analyses]]")[1:]
+    chosen = [p for p in parts if tomllib.loads(p)["ask"] in SAMPLE] + parts[-1:]
+    consortium = Consortium(folder, "".join(f"[[analyses]]{p}" for p in chosen), protocol)
     with consortium.relay():
         found = consortium.run()
     wanted = documents(in_one_process(consortium.path))
-    assert len(wanted) == ANALYSES.count("ask =")
+    assert len(wanted) == len(chosen) > len(SAMPLE)
     for site in SITES:
         assert documents(found[site]) == wanted
     assert all(found[name] is None for name in consortium.servers)
@@ -194,6 +201,7 @@ def test_bit_for_bit_with_seven_parties_and_more(protocol, tmp_path):
     with consortium.relay():
         found = consortium.run()
     wanted = documents(in_one_process(consortium.path, sites, key=key))
+    assert len(wanted) == ANALYSES.count("ask =")
     for site in sites:
         assert documents(found[site]) == wanted
     assert len(sites) + len(consortium.servers) >= 7
