@@ -1,17 +1,27 @@
 """What all tests share: two Hypothesis profiles, and randomness that can be replayed."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import settings
 from replaying import Replay
+from threadpoolctl import threadpool_limits
 
 settings.register_profile("thorough", derandomize=True, deadline=None, database=None)
 settings.register_profile("securecomp", settings.get_profile("thorough"), max_examples=40)
 settings.load_profile("securecomp")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> Iterator[None]:
+    """BLAS with a thread: for matrices so small several only wait, as for each other's workers."""
+    with threadpool_limits(1), pytest.MonkeyPatch.context() as patch:
+        for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+            patch.setenv(name, "1")  # of what is loaded later, and of processes that tests start
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -219,8 +219,8 @@ def _print(question: Any, result: Any) -> None:
 
 def _stay(member: Any, frame: Any, state: Path, quiet: bool) -> list[tuple[Any, Any]]:
     """Run an agent until the analysts have no more questions; return what it heard."""
-    from securecomp.net import consent_files
-    from securecomp.net.site_agent import SiteAgent
+    from securecomp.net.questions import consent_files
+    from securecomp.net.questions.site_agent import SiteAgent
 
     def person(number: int, analyst: str, question: Any, opened: Any) -> str:
         if not sys.stdin.isatty():

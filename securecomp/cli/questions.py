@@ -39,7 +39,7 @@ def ask(
     analysts.
     """
     with plain_errors(), plain_warnings():
-        from securecomp.net import asking
+        from securecomp.net.questions import asking
 
         asked = _question(question) if question else None
         if html is not None:
@@ -68,7 +68,7 @@ def ask(
 
 def _question(words: tuple[str, ...]) -> Any:
     from securecomp.errors import ParameterError
-    from securecomp.net import study_questions
+    from securecomp.net.questions import study_questions
 
     given: dict[str, Any] = {"ask": words[0]}
     for word in words[1:]:
@@ -91,7 +91,7 @@ def consent(state: Path, number: int | None, allow: bool, refuse: str | None) ->
     """List the questions that wait for a person at the agent with this STATE, or answer one."""
     with plain_errors():
         from securecomp.errors import ParameterError
-        from securecomp.net import consent_files
+        from securecomp.net.questions import consent_files
 
         if number is None:
             waiting = consent_files.waiting(state)
@@ -114,7 +114,8 @@ def log(study: Path, file: Path, site: str, as_json: bool) -> None:
     """Verify and print a site's log of questions: who asked, and what was opened to whom."""
     with plain_errors():
         from securecomp.errors import ParameterError
-        from securecomp.net import parties, question_log
+        from securecomp.net import parties
+        from securecomp.net.questions import question_log
 
         sites = parties.load(study)[1].sites
         if site not in sites:

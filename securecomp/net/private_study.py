@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from securecomp.errors import ParameterError
+from securecomp.net.questions.study_questions import QuestionRules, StudyQuestion
 from securecomp.net.site_state import SiteState
-from securecomp.net.study_questions import QuestionRules, StudyQuestion
 from securecomp.privacy.policy import Privacy
 from securecomp.privacy.replayed_ledger import ReplayedLedger
 from securecomp.statistics import Count, CrossTable, Histogram, Mean, Sum

@@ -17,11 +17,11 @@ from securecomp.errors import (
 from securecomp.net import identity_file, private_study, study_file
 from securecomp.net.network_carrier import NetworkCarrier, OpenedElsewhere
 from securecomp.net.post_office import PostOffice
+from securecomp.net.questions.study_questions import StudyQuestion
 from securecomp.net.relay_client import Note, RelayClient, RelayError
 from securecomp.net.site_state import SiteState
 from securecomp.net.study_channel import LateError, StoppedError, StudyChannel, Watch
 from securecomp.net.study_file import StudyFile
-from securecomp.net.study_questions import StudyQuestion
 from securecomp.privacy.replayed_ledger import ReplayedLedger
 from securecomp.protocol.carrier import Carrier
 from securecomp.protocol.identity import Identity

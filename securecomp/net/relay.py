@@ -18,7 +18,7 @@ import math
 import time
 import urllib.parse
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,16 @@ class Relay:
                 Route("/metrics", self._metrics, methods=["GET"]),
             ],
             exception_handlers={HTTPException: _refusal},
+            lifespan=self._serving,
         )
+
+    @contextlib.asynccontextmanager
+    async def _serving(self, _: Starlette) -> AsyncIterator[None]:
+        """Close the store when the server stops."""
+        try:
+            yield
+        finally:
+            await run_in_threadpool(self._store.close)
 
     async def _sender(self, request: Request) -> tuple[Parties, str, bytes]:
         """Return the study, who signed the request, and the body."""

@@ -32,7 +32,7 @@ class PartStoppedError(RemoteProtocolError):
 
 
 class StudyChannel(Secret):
-    """What one party tells the others, and hears of them.
+    """Messages that one party tells the others, and hears of them.
 
     Attributes:
         study: What all agreed on.

@@ -12,10 +12,11 @@ from typing import Any, get_args
 
 from securecomp.core import checks
 from securecomp.errors import AuthenticationError, ParameterError, SecureCompError
-from securecomp.net import parties, private_study, study_codebook, study_questions
+from securecomp.net import parties, private_study, study_codebook
 from securecomp.net.parties import Parties, table
+from securecomp.net.questions import study_questions
+from securecomp.net.questions.study_questions import ONE_SUM, QuestionRules, StudyQuestion
 from securecomp.net.study_codebook import CodebookFile
-from securecomp.net.study_questions import ONE_SUM, QuestionRules, StudyQuestion
 from securecomp.paillier.keys import PublicKey
 from securecomp.privacy.policy import Privacy
 from securecomp.protocol import identity as identity_

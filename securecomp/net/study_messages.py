@@ -64,7 +64,7 @@ class Turn(wire.Message, frozen=True):
     digest: bytes
 
 
-class Verdict(wire.Message, frozen=True):
+class SiteVerdict(wire.Message, frozen=True):
     """Site to the other sites and the analyst: why it refuses a question, or an empty text."""
 
     KIND: ClassVar[int] = 71

@@ -35,7 +35,7 @@ def plain_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Print each warning in one line, and go on. Deprecations are for maintainers, not for users."""
+    """Print each warning in one line, and go on; deprecations are not for users."""
     import warnings
 
     with warnings.catch_warnings(record=True) as caught:

@@ -89,7 +89,7 @@ def connect(
         BackendUnavailableError: The extra `net` is not installed.
     """
     connection = _connection(relay, state, run, proxy, authority)
-    asking = _net("asking")
+    asking = _net("questions.asking")
     with asking.connected(Path(study), analyst, Path(identity), connection) as found:
         yield found
 

@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from threadpoolctl import threadpool_limits
 
 from securecomp.ckks import EncryptedLogisticRegression, InferenceClient
 from securecomp.ckks.plan import MAX_ROWS
@@ -53,13 +52,6 @@ def iris_one_against_the_rest():
 
 
 CASES = {f.__name__: f for f in (cancer, digits, iris, iris_one_against_the_rest)}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """So small a matrix is slower with several threads than with one."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture(scope="module", params=CASES.values(), ids=CASES)

@@ -29,7 +29,6 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_limits
 
 from securecomp.ckks import LogisticModel
 from securecomp.errors import ParameterError
@@ -38,13 +37,6 @@ from securecomp.models import probabilities, winners
 TWO = load_breast_cancer(return_X_y=True)
 THREE = load_iris(return_X_y=True)
 TEN = tuple(a[:600] for a in load_digits(return_X_y=True))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """So small a matrix is slower with several threads than with one."""
-    with threadpool_limits(1):
-        yield
 
 
 def lr(**choices):

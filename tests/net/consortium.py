@@ -10,14 +10,13 @@ import pandas as pd
 import uvicorn
 
 from securecomp.net import (
-    asking,
     identity_file,
     parties,
     programs,
     simulation,
-    site_agent,
     sum_server,
 )
+from securecomp.net.questions import asking, site_agent
 from securecomp.net.relay import Relay
 
 SITES = ("north", "south", "west")

@@ -22,7 +22,8 @@ from securecomp.errors import (
     SecureCompError,
 )
 from securecomp.federated import FederatedLogisticRegression
-from securecomp.net import asking, programs, simulation, study_file
+from securecomp.net import programs, simulation, study_file
+from securecomp.net.questions import asking
 from securecomp.net.site_state import SiteState
 from securecomp.privacy import policy
 from securecomp.privacy.distributed import NoisePlan

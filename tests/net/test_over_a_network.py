@@ -12,7 +12,8 @@ from consortium import SITES, Consortium, rows
 from securecomp.core.entropy import system
 from securecomp.errors import KeyMismatchError, LocalProtocolError, RemoteProtocolError
 from securecomp.federated import FederatedLogisticRegression
-from securecomp.net import programs, study_file, study_questions
+from securecomp.net import programs, study_file
+from securecomp.net.questions import study_questions
 from securecomp.net.site_state import SiteState
 from securecomp.paillier import PrivateKey
 from securecomp.statistics import Study

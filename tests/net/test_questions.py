@@ -8,12 +8,12 @@ from cases import each_case
 from consortium import SITES, Consortium, rows
 
 from securecomp.errors import AuthenticationError, ParameterError, RemoteProtocolError
-from securecomp.net import question_log
-from securecomp.net.asking import RefusedQuestionError
 from securecomp.net.network_carrier import NetworkCarrier
-from securecomp.net.site_agent import PURPOSE
-from securecomp.net.study_messages import AnalystQuestion, Verdict
-from securecomp.net.study_questions import StudyQuestion
+from securecomp.net.questions import question_log
+from securecomp.net.questions.asking import RefusedQuestionError
+from securecomp.net.questions.site_agent import PURPOSE
+from securecomp.net.questions.study_questions import StudyQuestion
+from securecomp.net.study_messages import AnalystQuestion, SiteVerdict
 from securecomp.protocol.identity import Identity
 from securecomp.statistics import Study
 
@@ -262,7 +262,7 @@ def test_an_analyst_who_tells_the_sites_different_questions_is_refused(tmp_path)
         alice.channel.attend(
             "verdicts", lambda: [s for s in SITES if s not in alice.state.senders("1/verdict/1")]
         )
-        refusals = {s: alice.channel.read(s, "1/verdict/1", Verdict).refusal for s in SITES}
+        refusals = {s: alice.channel.read(s, "1/verdict/1", SiteVerdict).refusal for s in SITES}
         told = AnalystQuestion("", alice.identity.sign(PURPOSE, alice.study.digest, "1", 1, ""))
         alice.channel.tell(SITES, "1/question/1", told)
         alice.close()

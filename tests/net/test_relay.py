@@ -1,5 +1,7 @@
 """The relay: what it stores, and what it refuses by a named cause."""
 
+import asyncio
+import sqlite3
 import urllib.parse
 
 import httpx2
@@ -127,3 +129,16 @@ def test_health_metrics_and_status(consortium, connect):
     assert set(status) == set(study_file.read(consortium.path).keys)
     assert status["south"] == {"seen": 0.0, "waiting": 5}
     assert status["north"]["seen"] > 0
+
+
+def test_a_relay_that_stops_closes_its_file(tmp_path):
+    relay = relay_.Relay([], tmp_path / "relay.db")
+    app = relay.app()
+
+    async def serve():
+        async with app.router.lifespan_context(app):
+            assert relay._store.counts() == (0, 0)
+
+    asyncio.run(serve())
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        relay._store.counts()

@@ -45,7 +45,7 @@ def added_up(one, times):
     return Losses(one.width, lowest, found, infinite, 0.0)
 
 
-@each_case("times", [1, 7, 120])
+@pytest.mark.parametrize("times", [1, 7, pytest.param(120, marks=pytest.mark.slow)])
 def test_compositions_are_those_of_plain_sums(times):
     """The tilt and the transform lose nothing, and what they add on top is not seen."""
     for one in (*sampled(0.02, 0.7, REACH, 0.05), gaussian(3.0, REACH, 0.05)):
@@ -171,7 +171,7 @@ def test_several_kinds_together():
     assert epsilon_of([(gaussian(1e4, REACH, 1e-4), 1)], gaussian_delta(1e4, 0) * 1.01) == 0.0
 
 
-@each_case("times", [1, 30, 500])
+@pytest.mark.parametrize("times", [1, 30, pytest.param(500, marks=pytest.mark.slow)])
 def test_masses_are_none_too_small_if_the_transform_is_as_wrong_as_it_may_be(times, monkeypatch):
     """Numbers of 30 bits, whose rounding makes every coefficient smaller."""
     real, unit = loss_distributions.fft.rfft, 2.0**-30

@@ -101,7 +101,7 @@ def from_json(text: str, where: str) -> StudyQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRules:
-    """What analysts may ask, as all sites signed it.
+    """Rules on the questions of analysts, as all sites signed them.
 
     Attributes:
         answer: Analyses that each site's program answers by itself.

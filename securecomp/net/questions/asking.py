@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from securecomp.errors import LocalProtocolError, ParameterError, RemoteProtocolError
-from securecomp.net import identity_file, programs, study_questions
+from securecomp.net import identity_file, programs
 from securecomp.net.programs import ConnectedParty, Connection
-from securecomp.net.site_agent import PURPOSE, rehearse
+from securecomp.net.questions import study_questions
+from securecomp.net.questions.site_agent import PURPOSE, rehearse
+from securecomp.net.questions.study_questions import StudyQuestion
 from securecomp.net.study_channel import Watch
-from securecomp.net.study_messages import AnalystQuestion, Turn, Verdict
-from securecomp.net.study_questions import StudyQuestion
+from securecomp.net.study_messages import AnalystQuestion, SiteVerdict, Turn
 from securecomp.statistics import Study
 
 
@@ -88,7 +89,7 @@ class AskedStudy:
         part = channel.read(channel.first, tag, Turn).part
         tag, sites = f"{channel.run}/verdict/{part}", list(member.study.sites)
         channel.attend("the sites' consent", self._from(sites, tag))
-        refusals = {site: channel.read(site, tag, Verdict).refusal for site in sites}
+        refusals = {site: channel.read(site, tag, SiteVerdict).refusal for site in sites}
         refusals = {site: reason for site, reason in refusals.items() if reason}
         if refusals:
             raise RefusedQuestionError(refusals)
@@ -100,7 +101,7 @@ class AskedStudy:
     def no_more(self) -> None:
         """Say that there will be no more questions of this analyst in this run.
 
-        When all analysts have said so, the sites' agents and the servers end.
+        The sites' agents and the servers end with the last analyst.
         """
         self._send(len(self._asked), "")
         self._asked.append(StudyQuestion("", {}))

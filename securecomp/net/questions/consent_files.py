@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from securecomp.errors import ParameterError
-from securecomp.net.study_questions import StudyQuestion
+from securecomp.net.questions.study_questions import StudyQuestion
 from securecomp.protocol import storage
 
 _LOOK = 0.5  # seconds between two looks for an answer

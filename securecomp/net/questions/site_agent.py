@@ -25,16 +25,17 @@ from securecomp.errors import (
     RemoteProtocolError,
     SecureCompError,
 )
-from securecomp.net import programs, study_questions
+from securecomp.net import programs
 from securecomp.net.network_carrier import OpenedElsewhere
 from securecomp.net.programs import ConnectedParty
-from securecomp.net.question_log import QuestionLog
+from securecomp.net.questions import study_questions
+from securecomp.net.questions.question_log import QuestionLog
+from securecomp.net.questions.study_questions import StudyQuestion
 from securecomp.net.relay_client import RelayError
 from securecomp.net.site_state import StateError
 from securecomp.net.study_channel import PartStoppedError, StoppedError
 from securecomp.net.study_file import StudyFile
-from securecomp.net.study_messages import AnalystQuestion, Turn, Verdict
-from securecomp.net.study_questions import StudyQuestion
+from securecomp.net.study_messages import AnalystQuestion, SiteVerdict, Turn
 from securecomp.protocol import identity as identity_
 from securecomp.protocol.carrier import Vector
 from securecomp.protocol.local_carrier import LocalCarrier
@@ -171,12 +172,12 @@ class SiteAgent:
         if own is None:
             own = state.fact(f"verdict {part}", self._judged(part, turn, message).encode())
         tag = f"{channel.run}/verdict/{part}"
-        channel.tell([*channel.others, turn.analyst], tag, Verdict(own.decode()))
+        channel.tell([*channel.others, turn.analyst], tag, SiteVerdict(own.decode()))
         channel.attend(
             "the other sites' consent",
             lambda: [s for s in channel.others if s not in state.senders(tag)],
         )
-        refusals = {s: channel.read(s, tag, Verdict).refusal for s in channel.others}
+        refusals = {s: channel.read(s, tag, SiteVerdict).refusal for s in channel.others}
         refusals = {s: r for s, r in {self._name: own.decode(), **refusals}.items() if r}
         self._log.add(part, "decided", refusals=refusals)
         if message is not None and not refusals:

@@ -97,7 +97,7 @@ def read(path: Path, site: str, public: bytes) -> list[Entry]:
 
 
 def _whole_lines(path: Path) -> list[bytes]:
-    """Return the lines of a file; what a crash left behind the last whole one is none."""
+    """Return the whole lines of a file; a crash can leave a part of one behind them."""
     return storage.read_bytes(path).split(b"\n")[:-1] if path.exists() else []
 
 
