@@ -62,13 +62,17 @@ def test_a_server_plays_no_sum_that_a_stranger_receives(tmp_path):
     """A site alone could have a sum opened to whom the study does not name."""
     consortium = Consortium(tmp_path, ONE)
     with consortium.relay():
-        site, server = consortium.member("north"), consortium.member("server 1")
-        session = session_of(consortium, site)
-        keys = {**session.keys, "eve": Identity.generate().public}
-        announced(site, structs.replace(session, receivers=("eve",), keys=keys))
+        server = consortium.member("server 1")
+        object.__setattr__(server.carrier.study, "patience", 1)
+        key = Identity.generate().public
+        for name in SITES:
+            site = consortium.member(name)
+            session = session_of(consortium, site)
+            keys = {**session.keys, "eve": key}
+            announced(site, structs.replace(session, receivers=("eve",), keys=keys))
+            site.close()
         with pytest.raises(RemoteProtocolError, match="a sum that is not of this study"):
             programs.serve(server)
-        site.close()
         server.close()
 
 
