@@ -12,8 +12,8 @@ A run has parts. Part 0 is the study's own questions; every question of an analy
 own. Parts do not depend on each other, so one can end early and the run goes on.
 """
 
-import hashlib
-from collections.abc import Callable, Collection, Iterable
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +23,22 @@ from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
 from securecomp.core.secret import Secret
-from securecomp.errors import KeyMismatchError, LocalProtocolError, RemoteProtocolError
+from securecomp.errors import (
+    AuthenticationError,
+    KeyMismatchError,
+    LocalProtocolError,
+    RemoteProtocolError,
+)
 from securecomp.net.site_state import SESSION
 from securecomp.net.study_channel import StudyChannel
 from securecomp.net.study_messages import (
     Announcement,
+    Countersignatures,
     Nonces,
     Proposal,
     TotalsDigest,
 )
+from securecomp.net.totals_chain import PART, TotalsChain, run_id
 from securecomp.protocol import wire
 from securecomp.protocol.carrier import K, Posts, T, Transcript, Vector
 from securecomp.protocol.identity import Identity
@@ -40,10 +47,6 @@ from securecomp.protocol.session import Session
 
 class OpenedElsewhere(Exception):  # noqa: N818 - nothing went wrong
     """The total is for others alone: this party's work for the question is done."""
-
-
-PART = 1 << 32
-"""Sums of one part are numbered from the part's number times this."""
 
 
 class NetworkCarrier(Secret):
@@ -55,10 +58,12 @@ class NetworkCarrier(Secret):
         self.transcript = Transcript()
         self.stands_dropouts = self.study.sums().stands_dropouts
         self._identity, self._state = identity, channel.state
-        self._run_id = b""
-        self.session_ids: Entropy = self._session_id
+        self.chain = TotalsChain(self.study)
+        self.nonces: Mapping[str, bytes] = {}
+        self.session_ids: Entropy = self.chain.session_id
         self.begin_part(0, None)
-        self._totals_of_run = self._totals
+        self._head_of_run = self.chain.head
+        self._signatures: dict[str, bytes] = {}
 
     def here(self, name: str) -> bool:
         """Return whether it is this party."""
@@ -115,8 +120,8 @@ class NetworkCarrier(Secret):
         """
         self.receivers = receivers
         self.channel.part, self._current = part, b""
-        self._number = self._proposals = part * PART
-        self._totals = hashlib.sha256(b"securecomp totals").digest()
+        self._proposals = part * PART
+        self.chain.begin_part(part)
         self.entropy = self._program()
 
     def begin(self) -> None:
@@ -137,10 +142,8 @@ class NetworkCarrier(Secret):
             nonces = self.channel.hear(tag, [first], "the other sites", Nonces)[first].nonces
         if sorted(nonces) != sorted(self.study.sites) or nonces.get(self.name, nonce) != nonce:
             raise RemoteProtocolError(first, "its list of nonces is not that of this run")
-        pairs = [part for site in sorted(nonces) for part in (site, nonces[site])]
-        self._run_id = hashlib.sha256(
-            prg.join("run", self.study.digest, self.channel.run, *pairs)
-        ).digest()
+        self.nonces = nonces
+        self.chain.begin(run_id(self.study, self.channel.run, nonces))
 
     def finish(self) -> None:
         """Compare the totals of part 0 with the other sites', and tell the servers of the end.
@@ -149,7 +152,30 @@ class NetworkCarrier(Secret):
             RemoteProtocolError: A site heard other totals.
         """
         servers = tuple(self.study.servers)
-        self._compare(f"{self.channel.run}/totals", self._totals_of_run, servers=servers)
+        tag, channel = f"{self.channel.run}/totals", self.channel
+        self._signatures = self._compare(tag, self._head_of_run, 0, servers=servers)
+        if self.name == channel.first:
+            channel.tell(channel.others, f"{tag}/signed", Countersignatures(self._signatures))
+
+    def signatures(self) -> tuple[bytes, dict[str, bytes]]:
+        """Return the head of part 0, and the sites' signatures on it, after `finish`.
+
+        The first site has collected them, and sends them to all. Where a site has dropped out, its
+        signature may be missing.
+
+        Raises:
+            RemoteProtocolError: One is not valid, or this site's own is not there.
+        """
+        channel, found = self.channel, dict(self._signatures)
+        if self.name != channel.first:
+            tag = f"{channel.run}/totals/signed"
+            heard = channel.hear(tag, [channel.first], "the signatures", Countersignatures)
+            found = heard[channel.first].signatures
+            if not {self.name, channel.first} <= set(found) <= set(self.study.sites):
+                raise RemoteProtocolError(channel.first, "its list of signatures is not this run's")
+        for site, signature in found.items():
+            self._check_signature(site, signature, self._head_of_run, 0)
+        return self._head_of_run, found
 
     def finish_part(self) -> None:
         """Compare this part's totals with what the other sites and its analysts heard.
@@ -159,26 +185,34 @@ class NetworkCarrier(Secret):
         """
         hearers = self.receivers or ()
         if not self.channel.part:
-            self._totals_of_run = self._totals
+            self._head_of_run = self.chain.head
             hearers = tuple(self.study.analysts) if self.study.receivers == "analysts" else ()
         analysts = [name for name in hearers if name in self.study.analysts]
         if self.channel.part or analysts:
             tag = f"{self.channel.run}/totals/{self.channel.part}"
-            self._compare(tag, self._totals, analysts=analysts)
+            self._compare(tag, self.chain.head, self.channel.part, analysts=analysts)
 
     def _compare(
         self,
         tag: str,
         digest: bytes,
+        part: int,
         servers: Collection[str] = (),
         analysts: Collection[str] = (),
-    ) -> None:
-        """Compare a digest with that of the other sites; an analyst hears the first site's."""
+    ) -> dict[str, bytes]:
+        """Compare a digest with that of the other sites; an analyst hears the first site's.
+
+        Returns:
+            The signatures of this site and of those that it has heard.
+        """
         channel, first = self.channel, self.channel.first
         awaited = channel.others if self.name == first else [first]
+        found: dict[str, bytes] = {}
         if self.name in self.study.sites:
+            signature = self.chain.sign(self._identity, channel.run, part, digest)
+            found[self.name] = signature
             told = [*awaited, *servers, *(analysts if self.name == first else ())]
-            channel.tell(told, tag, TotalsDigest(digest))
+            channel.tell(told, tag, TotalsDigest(digest, signature))
         # Where a site may have dropped out, the others end without it.
         patient = self.name != first or not self.stands_dropouts
         heard = self.channel.hear(tag, awaited, "the comparison", TotalsDigest, patient)
@@ -187,6 +221,15 @@ class NetworkCarrier(Secret):
                 raise RemoteProtocolError(
                     site, "heard other totals: a server or the relay told the sites different sums"
                 )
+            self._check_signature(site, theirs.signature, digest, part)
+            found[site] = theirs.signature
+        return found
+
+    def _check_signature(self, site: str, signature: bytes, head: bytes, part: int) -> None:
+        try:
+            self.chain.check(site, signature, self.channel.run, part, head)
+        except AuthenticationError as error:
+            raise RemoteProtocolError(site, f"did not sign these totals: {error}") from None
 
     def abandon(self) -> None:
         """Forget the sum that is open: this part of the run ends early."""
@@ -199,7 +242,7 @@ class NetworkCarrier(Secret):
         Raises:
             LocalProtocolError: The program asks another question than before the restart.
         """
-        number, self._number = self._number, self._number + 1
+        number, self.chain.number = self.chain.number, self.chain.number + 1
         self._current = session.id
         self.entropy = self._program()
         hears = self.name in session.receivers
@@ -223,13 +266,20 @@ class NetworkCarrier(Secret):
         else:
             packed = known[1]
         self._current = b""
-        # All parties follow the same chain, so totals that a site does not hear are not in it.
-        common = packed if set(self.study.sites) <= set(session.receivers) else b""
-        self._totals = hashlib.sha256(self._totals + session.agreement + common).digest()
+        self.chain.opened(session, self._counted(session), packed if hears else None)
         self.entropy = self._program()
         if not hears:
             raise OpenedElsewhere
         return np.frombuffer(packed, "<i8").astype(np.int64)
+
+    def counted(self, session: Session, names: Collection[str]) -> None:
+        """Remember whose vectors are in a total, where some are not."""
+        if tuple(names) != session.contributors:
+            self._state.fact(f"counted {session.id.hex()}", json.dumps(list(names)).encode())
+
+    def _counted(self, session: Session) -> tuple[str, ...]:
+        known = self._state.known(f"counted {session.id.hex()}")
+        return session.contributors if known is None else tuple(json.loads(known))
 
     def agree(self, what: str, values: npt.ArrayLike, tolerance: float) -> npt.NDArray[np.float64]:
         """Return the first site's numbers, after a comparison with one's own."""
@@ -243,15 +293,12 @@ class NetworkCarrier(Secret):
         else:
             heard = self.channel.hear(tag, [self.channel.first], what, Proposal)
             packed = heard[self.channel.first].values
-        sized = len(packed) == 8 * mine.size
-        found = np.frombuffer(packed if sized else b"", "<f8").astype(np.float64)
-        scale = float(np.abs(mine).max(initial=0.0))
-        # Of numbers that are none nothing is within the tolerance.
-        same = sized and np.isfinite(found).all() and np.isfinite(mine).all()
-        if not same or float(np.abs(found - mine).max(initial=0.0)) > tolerance * scale:
+        found = accepted(mine, packed, tolerance)
+        if found is None:
             raise RemoteProtocolError(
                 self.channel.first, f"proposed other numbers than this site has computed: {what}"
             )
+        self.chain.agreed(what, packed)
         return found
 
     def deliver(
@@ -286,17 +333,12 @@ class NetworkCarrier(Secret):
                 self.transcript.count(name, self.name, len(arrived[name]))
         return {self.name: found}
 
-    def _session_id(self, size: int, /) -> bytes:
-        return hashlib.sha256(
-            prg.join("session id", self._run_id, self._number, self._totals)
-        ).digest()[:size]
-
     def _program(self) -> Entropy:
         """Return the program's source up to the next sum.
 
         Each sum has its own: a program that draws less before one does not shift the next one's.
         """
-        return self._source("program", self._number.to_bytes(8, "big"), self._totals)
+        return self._source("program", self.chain.number.to_bytes(8, "big"), self.chain.head)
 
     def _source(self, purpose: str, *context: bytes | str) -> Entropy:
         """Return a stream of random bytes that a restarted program draws again."""
@@ -306,3 +348,24 @@ class NetworkCarrier(Secret):
         key = prg.derive(seed, f"replayed randomness of a {purpose}", self.channel.run, *context)
         stream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
         return lambda size: stream.update(bytes(size))
+
+
+def accepted(
+    mine: npt.NDArray[np.float64], packed: bytes, tolerance: float
+) -> npt.NDArray[np.float64] | None:
+    """Return proposed numbers if they are one's own, but for rounding; else None.
+
+    Args:
+        mine: As computed here.
+        packed: The proposal: float64, little-endian.
+        tolerance: Largest accepted difference, relative to the largest number.
+    """
+    if len(packed) != 8 * mine.size:
+        return None
+    found = np.frombuffer(packed, "<f8").astype(np.float64)
+    scale = float(np.abs(mine).max(initial=0.0))
+    # Of numbers that are none nothing is within the tolerance.
+    same = np.isfinite(found).all() and np.isfinite(mine).all()
+    if not same or float(np.abs(found - mine).max(initial=0.0)) > tolerance * scale:
+        return None
+    return found

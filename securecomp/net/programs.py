@@ -196,19 +196,21 @@ def study_at(
     )
 
 
-def answers(member: ConnectedParty, study: Study) -> Iterator[tuple[StudyQuestion, Any]]:
+def answers(
+    agreed: StudyFile, carrier: Carrier, study: Study
+) -> Iterator[tuple[StudyQuestion, Any]]:
     """Ask the study's own questions; yield each with its result, None where others hear it."""
-    questions = member.study.analyses
-    if member.study.privacy is not None and questions:
+    questions = agreed.analyses
+    if agreed.privacy is not None and questions:
         # One noised sum, and one payment, for all of them; all have the same hearers.
-        member.carrier.receivers = member.study.hearers(questions[0])
+        carrier.receivers = agreed.hearers(questions[0])
         found: list[Any] = [None] * len(questions)
         with contextlib.suppress(OpenedElsewhere):
             found = study.run([private_study.statistic(question) for question in questions])
         yield from zip(questions, found, strict=True)
         return
     for question in questions:
-        member.carrier.receivers = member.study.hearers(question)
+        carrier.receivers = agreed.hearers(question)
         try:
             yield question, question.put_to(study)
         except OpenedElsewhere:
@@ -263,4 +265,4 @@ def joined(
 def join(member: ConnectedParty, site: str, frame: Any) -> Iterator[tuple[StudyQuestion, Any]]:
     """Run all of the study's questions at a site; yield each with its result; as `taking_part`."""
     with taking_part(member, site, frame) as study:
-        yield from answers(member, study)
+        yield from answers(member.study, member.carrier, study)

@@ -37,10 +37,21 @@ class Proposal(wire.Message, frozen=True):
 
 
 class TotalsDigest(wire.Message, frozen=True):
-    """Between sites: SHA-256 over all totals that were opened; site to server: this run is done."""
+    """Between sites: the head of the chain of all totals; site to server: this run is done.
+
+    Signed beside its seal, so that a site can show others that all opened the same.
+    """
 
     KIND: ClassVar[int] = 67
     digest: bytes
+    signature: bytes
+
+
+class Countersignatures(wire.Message, frozen=True):
+    """First site to the others: the sites' signatures on the head of the run's chain."""
+
+    KIND: ClassVar[int] = 72
+    signatures: dict[str, bytes]
 
 
 class AnalystQuestion(wire.Message, frozen=True):

@@ -8,12 +8,12 @@ from collections.abc import Collection
 from typing import Any
 
 from securecomp.errors import RemoteProtocolError
-from securecomp.net.network_carrier import PART
 from securecomp.net.programs import ConnectedParty
 from securecomp.net.site_state import SESSION
 from securecomp.net.study_channel import PartStoppedError, StoppedError
 from securecomp.net.study_file import StudyFile
 from securecomp.net.study_messages import Announcement, TotalsDigest
+from securecomp.net.totals_chain import PART
 from securecomp.protocol.session import Session
 
 

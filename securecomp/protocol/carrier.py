@@ -140,6 +140,9 @@ class Carrier(Protocol):
     def opened(self, session: Session, play: Callable[[], Vector | None]) -> Vector:
         """Return a session's total: the remembered one, or else that of `play`, remembered."""
 
+    def counted(self, session: Session, names: Collection[str]) -> None:
+        """Hear whose vectors are in a total that arrived, of a protocol that stands dropouts."""
+
     def agree(self, what: str, values: npt.ArrayLike, tolerance: float) -> npt.NDArray[np.float64]:
         """Return the sites' common version of numbers that each has computed in floating point.
 

@@ -181,6 +181,10 @@ class PlayedSum(SumProtocol):
             RangeError: A value is beyond the layout's bound; nothing was sent.
         """
 
+    def fewest_counted(self, session: Session) -> int:
+        """Return the fewest contributors whose sum a session opens; all, where nobody drops out."""
+        return len(session.contributors)
+
     def run(
         self,
         carrier: Carrier,

@@ -109,7 +109,14 @@ class Masking(PlayedSum):
     ) -> Vector | None:
         """Play the roles of the parties that are here, and return the total if it arrives here."""
         found = self._aggregated(carrier, session, inputs, {})
-        return None if found is None else found.values
+        if found is None:
+            return None
+        carrier.counted(session, found.survivors)
+        return found.values
+
+    def fewest_counted(self, session: Session) -> int:
+        """Return the agreed minimum of survivors."""
+        return Parameters.of(session).minimum
 
     def run_without(
         self,

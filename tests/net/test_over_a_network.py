@@ -335,10 +335,10 @@ def test_sites_that_heard_different_totals_are_noticed(tmp_path):
         opened = member.carrier.opened
 
         def told(session, play):
-            first = member.carrier._number == 0
+            first = member.carrier.chain.number == 0
             values = opened(session, play)
             if name == "west" and first:  # what a lying server would have had it compute
-                member.carrier._totals = b"x" * 32
+                member.carrier.chain.head = b"x" * 32
             return values
 
         member.carrier.opened = told

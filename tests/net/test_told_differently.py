@@ -15,6 +15,12 @@ from securecomp.protocol.identity import Identity
 from securecomp.protocol.session import Layout
 
 
+def ended(site, digest):
+    """Say as a site does that the run ended with a digest."""
+    signature = site.carrier.chain.sign(site.identity, "1", 0, digest)
+    return TotalsDigest(digest, signature)
+
+
 @each_case("teller, hearer", [("south", "north"), ("north", "south")])
 def test_a_site_compares_its_totals_with_the_others(teller, hearer, tmp_path_factory):
     """The first site hears all, and each of the others the first."""
@@ -23,10 +29,28 @@ def test_a_site_compares_its_totals_with_the_others(teller, hearer, tmp_path_fac
         told, hears = consortium.member(teller), consortium.member(hearer)
         others = [consortium.member(name) for name in SITES if name not in (teller, hearer)]
         tag = "1/totals"
-        told.channel.tell([hearer], tag, TotalsDigest(b"x" * 32))
+        told.channel.tell([hearer], tag, ended(told, b"x" * 32))
         for other in others:
-            other.channel.tell([hearer], tag, TotalsDigest(other.carrier._totals))
+            other.channel.tell([hearer], tag, ended(other, other.carrier.chain.head))
         with pytest.raises(RemoteProtocolError, match=f"^{teller}: heard other totals"):
+            hears.carrier.finish()
+        for member in (told, hears, *others):
+            member.close()
+
+
+@each_case("teller, hearer", [("south", "north"), ("north", "south")])
+def test_a_site_takes_no_totals_that_are_not_signed_for_this_run(teller, hearer, tmp_path_factory):
+    """Nor another site's signature, nor one for another run."""
+    consortium = Consortium(tmp_path_factory.mktemp("study"), ONE)
+    with consortium.relay():
+        told, hears = consortium.member(teller), consortium.member(hearer)
+        others = [consortium.member(name) for name in SITES if name not in (teller, hearer)]
+        digest = told.carrier.chain.head
+        other_run = told.carrier.chain.sign(told.identity, "2", 0, digest)
+        told.channel.tell([hearer], "1/totals", TotalsDigest(digest, other_run))
+        for other in others:
+            other.channel.tell([hearer], "1/totals", ended(other, digest))
+        with pytest.raises(RemoteProtocolError, match=f"^{teller}: did not sign these totals"):
             hears.carrier.finish()
         for member in (told, hears, *others):
             member.close()
@@ -38,7 +62,7 @@ def test_a_server_ends_no_run_of_different_totals(tmp_path):
         for name in SITES:
             site = consortium.member(name)
             digest = b"x" * 32 if name == "west" else bytes(32)
-            site.channel.tell(["server 1"], "1/totals", TotalsDigest(digest))
+            site.channel.tell(["server 1"], "1/totals", ended(site, digest))
             site.close()
         server = consortium.member("server 1")
         with pytest.raises(RemoteProtocolError, match="and another site ended with other totals"):
@@ -85,7 +109,7 @@ def test_a_sum_that_is_over_and_is_announced_again_stops_no_server(tmp_path):
             site = consortium.member(name)
             session = session_of(consortium, site)
             announced(site, session)
-            site.channel.tell(["server 1"], "1/totals", TotalsDigest(bytes(32)))
+            site.channel.tell(["server 1"], "1/totals", ended(site, bytes(32)))
             site.close()
         server.state.spend(session.id)
         sum_server.serve(server)

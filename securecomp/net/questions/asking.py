@@ -63,7 +63,7 @@ class AskedStudy:
             raise ParameterError("the study's own questions are answered to its sites alone")
         member.carrier.begin_part(0, None)
         study = programs.study_at(member.study, member.carrier, {})
-        found = list(programs.answers(member, study))
+        found = list(programs.answers(member.study, member.carrier, study))
         member.carrier.finish_part()
         return found
 

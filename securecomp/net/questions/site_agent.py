@@ -87,7 +87,7 @@ class SiteAgent:
         with member.telling():
             study = programs.study_at(self._study, member.carrier, self._rows, member.ledger)
             programs.begin(member, study)
-            for question, result in programs.answers(member, study):
+            for question, result in programs.answers(member.study, member.carrier, study):
                 self._heard(question, result)
             member.carrier.finish_part()
             part, ended = 1, set[str]()
