@@ -9,6 +9,7 @@ import click
 
 from securecomp.cli import network_options as net
 from securecomp.cli import option_values as values
+from securecomp.cli import transcripts
 from securecomp.cli.written_pages import check_page, write_page
 from securecomp.show.console import console, plain_errors, plain_warnings, show, status
 
@@ -149,6 +150,7 @@ def _of_analysts(found: Any) -> list[str]:
 )
 @click.option("--yes", is_flag=True, help="Do not ask before anything is sent.")
 @click.option("--serve", is_flag=True, help="Stay, and answer the analysts' questions.")
+@transcripts.option
 @values.reading_and_showing("Write the results to a page too.")
 def join(
     study: Path,
@@ -172,6 +174,7 @@ def join(
 
         if html is not None:
             check_page(html)
+        transcripts.check(given["transcript"], serve)
         agreed = study_file.verify(study)
         if not as_json:
             for line in _summary(agreed):
@@ -188,11 +191,13 @@ def join(
             note=net.note,
         )
         try:
+            transcripts.start(member, given["transcript"])
             if serve:
                 found = _stay(member, frame, net.connection(given).state_file(study, site), as_json)
             else:
                 with status("computing together"):
                     found = list(programs.join(member, site, frame))
+                    transcripts.finish(member, study, given["transcript"])
         finally:
             member.close()
         if html is not None:

@@ -18,6 +18,7 @@ from securecomp.cli.consortium import identity, join, relay, server, simulate, s
 from securecomp.cli.paillier import paillier
 from securecomp.cli.questions import ask, consent, log
 from securecomp.cli.stats import stats
+from securecomp.cli.transcripts import verify
 from securecomp.cli.written_pages import check_page, write_page
 from securecomp.show.console import console, plain_errors, progress_bar, shades, status
 
@@ -34,6 +35,7 @@ def main() -> None:
 
 for command in (identity, study, relay, server, join, ask, consent, log, simulate):
     main.add_command(command)
+main.add_command(verify)
 main.add_command(audit)
 main.add_command(bench)
 main.add_command(paillier)

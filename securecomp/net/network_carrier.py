@@ -164,14 +164,14 @@ class NetworkCarrier(Secret):
         signature may be missing.
 
         Raises:
-            RemoteProtocolError: One is not valid, or this site's own is not there.
+            RemoteProtocolError: One is not valid, or of no site.
         """
         channel, found = self.channel, dict(self._signatures)
         if self.name != channel.first:
             tag = f"{channel.run}/totals/signed"
             heard = channel.hear(tag, [channel.first], "the signatures", Countersignatures)
-            found = heard[channel.first].signatures
-            if not {self.name, channel.first} <= set(found) <= set(self.study.sites):
+            found = {**heard[channel.first].signatures, **self._signatures}
+            if not set(found) <= set(self.study.sites):
                 raise RemoteProtocolError(channel.first, "its list of signatures is not this run's")
         for site, signature in found.items():
             self._check_signature(site, signature, self._head_of_run, 0)

@@ -250,16 +250,27 @@ def verify(path: Path) -> StudyFile:
         AuthenticationError: A site has not signed it, or signed another version.
     """
     study, found = read(path), signatures(path)
-    for name, key in study.sites.items():
+    for name in study.sites:
         if name not in found:
             raise AuthenticationError(
                 f"{name} has not signed {path.name}; run: securecomp study sign {path.name} "
                 f"--party {name} --identity KEY"
             )
-        try:
-            identity_.verify(key, found[name], name, _PURPOSE, study.digest, name)
-        except AuthenticationError:
-            raise AuthenticationError(
-                f"{name} signed another version of {path.name}; compare it, and sign again"
-            ) from None
+        check_signature(study, name, found[name], path.name)
     return study
+
+
+def check_signature(
+    study: StudyFile, site: str, signature: bytes, file: str = "the study file"
+) -> None:
+    """Verify a site's signature on a study file.
+
+    Raises:
+        AuthenticationError: It signed another version; the site and the file are named.
+    """
+    try:
+        identity_.verify(study.sites[site], signature, site, _PURPOSE, study.digest, site)
+    except AuthenticationError:
+        raise AuthenticationError(
+            f"{site} signed another version of {file}; compare it, and sign again"
+        ) from None
