@@ -1,8 +1,10 @@
 """The relay's queues, in SQLite: sealed messages wait here until their recipient took them."""
 
+import contextlib
 import hashlib
 import sqlite3
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from securecomp.errors import ParameterError, RemoteProtocolError
@@ -49,17 +51,23 @@ class RelayStore:
             RemoteProtocolError: One came before with other bytes.
             ParameterError: A queue or the disk is full; nothing was stored.
         """
+        with self._written():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for recipient, tag, body in posts:
+                    self._put(study, sender, recipient, tag, body)
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # a full disk has rolled back by itself
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def _written(self) -> Iterator[None]:
+        """Hold the lock while the file is written; say what to do if it cannot be."""
         with self._lock:
             try:
-                self._db.execute("BEGIN IMMEDIATE")
-                try:
-                    for recipient, tag, body in posts:
-                        self._put(study, sender, recipient, tag, body)
-                    self._db.execute("COMMIT")
-                except BaseException:
-                    if self._db.in_transaction:  # a full disk has rolled back by itself
-                        self._db.execute("ROLLBACK")
-                    raise
+                yield
             except sqlite3.Error as error:
                 raise ParameterError(
                     f"the relay's disk cannot be written: {error}; its operator has to make room"
@@ -98,10 +106,13 @@ class RelayStore:
             recipient: Whose queue.
             after: The recipient has everything up to here on its own disk.
             most: Bytes to return at most, or one message.
+
+        Raises:
+            ParameterError: The disk is full; the queue is as it was.
         """
         found: list[tuple[int, str, str, bytes]] = []
         size = 0
-        with self._lock:
+        with self._written():
             # The digest stays, so that no second message can take its place.
             self._db.execute(
                 "UPDATE messages SET body = NULL "
