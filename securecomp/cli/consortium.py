@@ -325,6 +325,7 @@ def relay(
             port=port,
             log_level="warning",
             timeout_keep_alive=60,
+            timeout_graceful_shutdown=1,  # who waits for messages asks again
             ssl_certfile=None if tls_cert is None else str(tls_cert),
             ssl_keyfile=None if tls_key is None else str(tls_key),
         )

@@ -41,7 +41,7 @@ def test_a_site_that_vanishes_is_named_where_others_wait_for_servers(tmp_path, m
     consortium = Consortium(tmp_path, TWO, sites=SITES)
     members = {name: consortium.member(name) for name in (*SITES, *consortium.servers)}
     for member in members.values():
-        object.__setattr__(member.study, "patience", 4)
+        object.__setattr__(member.study, "patience", 3)
 
     def serve(name):
         with pytest.raises(Exception, match="closed"):  # when the test is over
