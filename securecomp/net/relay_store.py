@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from securecomp.errors import ParameterError, RemoteProtocolError
+from securecomp.protocol import storage
 
 MOST_QUEUED = 4 << 30
 """Bytes that wait for one recipient."""
@@ -25,17 +26,19 @@ class RelayStore:
     """Durable queues. Messages are on the disk when `put` returns."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or make it.
+        """Open the file, or make one that only this user can read.
 
         Raises:
             ParameterError: It cannot be opened.
         """
         try:
+            if not path.exists():
+                storage.create_private(path.resolve())
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.executescript(_TABLES)
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             raise ParameterError(f"{path}: cannot be opened: {error}") from None
         self._lock = threading.Lock()
 
