@@ -44,6 +44,7 @@ def probed(kernel):
     ).stdout.split("] ")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.access("/usr/bin/env", os.X_OK), reason="there is no env here")
 def test_regressions_are_bit_equal_where_kernels_differ(tmp_path):
     (one, ours), (other, theirs) = map(probed, KERNELS.values())

@@ -127,7 +127,10 @@ def kill_a_role(protocol, victim, every, folder, monkeypatch, sent):
     return points
 
 
-@pytest.mark.parametrize(("protocol", "victim", "every"), ROLES)
+@pytest.mark.parametrize(
+    ("protocol", "victim", "every"),
+    [*ROLES[:3], pytest.param(*ROLES[3], marks=pytest.mark.slow)],
+)
 def test_a_server_killed_at_some_transactions_goes_on(
     protocol, victim, every, tmp_path, monkeypatch, sent
 ):

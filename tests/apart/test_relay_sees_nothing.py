@@ -85,6 +85,7 @@ def secrets(consortium, found, agreed):
     return words
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no /proc here")
 def test_a_relay_s_file_logs_and_memory_have_nothing_that_was_planted(tmp_path, monkeypatch):
     consortium = Consortium(tmp_path, ASKED, "masking", SITES, columns=COLUMNS)
