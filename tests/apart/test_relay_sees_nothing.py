@@ -18,6 +18,7 @@ from securecomp.cli.main import main
 from securecomp.errors import ParameterError
 from securecomp.net import parties, simulation, study_file
 from securecomp.net.network_carrier import NetworkCarrier
+from securecomp.protocol import identity as identity_
 
 PLANTED = 9_876_543_217
 COLUMNS = f"""
@@ -70,6 +71,24 @@ def memory(pid):
     return b"".join(found)
 
 
+def opened_bodies(monkeypatch):
+    """Return a list of what is sealed from now on: shares, masked numbers, layouts, totals."""
+    bodies, seal = [], identity_.seal
+
+    def noted(identity, session, header, body, *more):
+        bodies.append(bytes(body.data))
+        return seal(identity, session, header, body, *more)
+
+    monkeypatch.setattr(identity_, "seal", noted)
+    return bodies
+
+
+def samples(bodies, public):
+    """The middle of each sealed body, unless it is public or says too little to be looked for."""
+    middles = {body[(len(body) - 16) // 2 :][:16] for body in bodies if len(body) >= 16}
+    return {word for word in middles if len(set(word)) > 8 and word not in public}
+
+
 def secrets(consortium, found, agreed):
     """All that a relay must not see, in the forms that it would have."""
     words = {b"plantedcolumn", b"plantedward", b"planteddied", b"plantedage", b"plantedlevel"}
@@ -86,9 +105,13 @@ def secrets(consortium, found, agreed):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["masking", "sharing"])
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no /proc here")
-def test_a_relay_s_file_logs_and_memory_have_nothing_that_was_planted(tmp_path, monkeypatch):
-    consortium = Consortium(tmp_path, ASKED, "masking", SITES, columns=COLUMNS)
+def test_a_relay_s_file_logs_and_memory_have_nothing_that_was_planted(
+    protocol, tmp_path, monkeypatch
+):
+    consortium = Consortium(tmp_path, ASKED, protocol, SITES, columns=COLUMNS)
+    bodies = opened_bodies(monkeypatch)
     listing, store = tmp_path / "relay.toml", tmp_path / "relay.db"
     told = CliRunner().invoke(main, ["study", "parties", str(consortium.path), str(listing)])
     assert told.exit_code == 0, told.output
@@ -112,7 +135,10 @@ def test_a_relay_s_file_logs_and_memory_have_nothing_that_was_planted(tmp_path, 
             pytest.skip("nobody here may read a process's memory")
     for file in tmp_path.glob("relay.*"):
         seen[file.name] = file.read_bytes()
-    for word in secrets(consortium, found, agreed):
+    study = study_file.read(consortium.path)
+    sealed = samples(bodies, b"".join([study.digest, *study.keys.values()]))
+    assert len(sealed) > len(bodies) // 3 > 10
+    for word in secrets(consortium, found, agreed) | sealed:
         assert [place for place, data in seen.items() if word in data] == [], word
     # What is looked for would be found.
     for name in SITES:

@@ -72,11 +72,12 @@ def run(consortium, stall, meanwhile):
         return consortium.run(site=site)
 
 
+@pytest.mark.slow
 def test_all_wait_for_a_site_that_stalls_and_go_on_when_it_wakes(tmp_path, monkeypatch):
     consortium = Consortium(tmp_path, ASKED, "sharing")
 
     def meanwhile(done):
-        time.sleep(2)
+        time.sleep(1)
         assert done == []
 
     found = run(consortium, Stall(monkeypatch), meanwhile)
