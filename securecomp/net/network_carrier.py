@@ -58,6 +58,7 @@ class NetworkCarrier(Secret):
         self._run_id = b""
         self.session_ids: Entropy = self._session_id
         self.begin_part(0, None)
+        self._totals_of_run = self._totals
 
     def here(self, name: str) -> bool:
         """Return whether it is this party."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from securecomp.core.secret import Secret
 from securecomp.errors import (
     BudgetError,
     KeyMismatchError,
@@ -62,7 +63,7 @@ class Connection:
         return beside.with_name(f"{study.name}.{party.replace('/', '%2F')}.ledger")
 
 
-class ConnectedParty:
+class ConnectedParty(Secret):
     """A party that is connected."""
 
     def __init__(

@@ -146,7 +146,8 @@ class PlayedSum(SumProtocol):
         servers = self.server_names()
         check_apart(contributors, servers)
         servers = servers or contributors
-        receivers = receivers or carrier.receivers or contributors
+        if receivers is None:
+            receivers = carrier.receivers or contributors
         return Session.create(
             name,
             contributors=contributors,

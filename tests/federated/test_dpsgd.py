@@ -180,7 +180,7 @@ def refuted(shares, delta, confidence=1e-4):
 @each_case("noise, rate, steps", [(0.7, 1.0, 1), (0.8, 0.5, 3)])
 def test_an_adversary_does_not_refute_epsilon(noise, rate, steps):
     epsilon = promise.spent(noise, rate, steps, 2, 1e-5).epsilon
-    shown = refuted(told_apart(600, noise, rate, steps, Replay("adversary")), 1e-5)
+    shown = refuted(told_apart(1200, noise, rate, steps, Replay("adversary")), 1e-5)
     assert 0.2 < shown <= epsilon
 
 

@@ -8,7 +8,7 @@ from msgspec import structs
 from test_over_a_network import ONE
 
 from securecomp.errors import LocalProtocolError, RemoteProtocolError
-from securecomp.net import programs, study_file
+from securecomp.net import study_file, sum_server
 from securecomp.net.site_state import SESSION, SiteState
 from securecomp.net.study_messages import Announcement, Nonces, TotalsDigest
 from securecomp.protocol.identity import Identity
@@ -42,12 +42,12 @@ def test_a_server_ends_no_run_of_different_totals(tmp_path):
             site.close()
         server = consortium.member("server 1")
         with pytest.raises(RemoteProtocolError, match="and another site ended with other totals"):
-            programs.serve(server)
+            sum_server.serve(server)
         server.close()
 
 
 def announced(site, session, number=0):
-    site.carrier._tell(
+    site.channel.tell(
         ["server 1"],
         f"{SESSION}{session.id.hex()}",
         Announcement("1", number, session.to_bytes()),
@@ -62,13 +62,17 @@ def test_a_server_plays_no_sum_that_a_stranger_receives(tmp_path):
     """A site alone could have a sum opened to whom the study does not name."""
     consortium = Consortium(tmp_path, ONE)
     with consortium.relay():
-        site, server = consortium.member("north"), consortium.member("server 1")
-        session = session_of(consortium, site)
-        keys = {**session.keys, "eve": Identity.generate().public}
-        announced(site, structs.replace(session, receivers=("eve",), keys=keys))
+        server = consortium.member("server 1")
+        object.__setattr__(server.carrier.study, "patience", 1)
+        key = Identity.generate().public
+        for name in SITES:
+            site = consortium.member(name)
+            session = session_of(consortium, site)
+            keys = {**session.keys, "eve": key}
+            announced(site, structs.replace(session, receivers=("eve",), keys=keys))
+            site.close()
         with pytest.raises(RemoteProtocolError, match="a sum that is not of this study"):
-            programs.serve(server)
-        site.close()
+            sum_server.serve(server)
         server.close()
 
 
@@ -81,10 +85,10 @@ def test_a_sum_that_is_over_and_is_announced_again_stops_no_server(tmp_path):
             site = consortium.member(name)
             session = session_of(consortium, site)
             announced(site, session)
-            site.carrier._tell(["server 1"], "1/totals", TotalsDigest(bytes(32)))
+            site.channel.tell(["server 1"], "1/totals", TotalsDigest(bytes(32)))
             site.close()
         server.state.spend(session.id)
-        programs.serve(server)
+        sum_server.serve(server)
         server.close()
 
 
@@ -93,7 +97,7 @@ def test_a_site_whose_nonce_was_left_out_begins_no_run(tmp_path):
     consortium = Consortium(tmp_path, ONE)
     with consortium.relay():
         first, site = consortium.member("north"), consortium.member("south")
-        first.carrier._tell(["south"], "1/nonces", Nonces(dict.fromkeys(SITES, bytes(32))))
+        first.channel.tell(["south"], "1/nonces", Nonces(dict.fromkeys(SITES, bytes(32))))
         with pytest.raises(RemoteProtocolError, match=r"^north: its list of nonces is not that of"):
             site.carrier.begin()
         first.close()

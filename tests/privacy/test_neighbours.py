@@ -71,7 +71,9 @@ def neighbours(rng, unit, relation, sites, holes):
 def totals(data, terms, question, missing):
     """Each opened block's exact totals, and what the noise is planned for."""
     tables = [Table(f"site {i}", frame(rows)) for i, rows in enumerate(data)]
-    noised = Noised(terms, tables, COLUMNS, missing, Rule(0, 1), sums.protocol("sharing"))
+    names = [table.site for table in tables]
+    adds = sums.protocol("sharing")
+    noised = Noised(terms, tables, COLUMNS, missing, Rule(0, 1), adds, names, "")
     used = [question.column] if question.column else []
     clipped = [noised._clipping.table(table, used) for table in tables]
     schema = Schema(clipped, noised._clipping.columns)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from securecomp.core.secret import Secret
 from securecomp.errors import AuthenticationError, LocalProtocolError, ParameterError
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import storage
@@ -22,7 +23,7 @@ _PURPOSE = "question log"
 Entry = Mapping[str, Any]
 
 
-class QuestionLog:
+class QuestionLog(Secret):
     """The log of one site in one study, open for writing."""
 
     def __init__(self, path: Path, site: str, identity: Identity) -> None:
