@@ -102,6 +102,19 @@ def study_check(file: Path) -> None:
     click.echo(f"{file}: signed by all {len(found.sites)} sites; id {found.id}")
 
 
+@study.command("parties")
+@click.argument("file", type=_PATH)
+@click.argument("out", type=_PATH)
+def study_parties(file: Path, out: Path) -> None:
+    """Write the parties of FILE to OUT, which is all that a relay needs of it."""
+    with plain_errors():
+        from securecomp.net import parties, study_file
+        from securecomp.protocol.storage import write_new
+
+        write_new(out, parties.listing(study_file.read(file)), 0o644)
+    net.note(f"{out}: send it to whoever runs the relay, and keep {file.name} among the parties")
+
+
 def _summary(found: Any) -> list[str]:
     from securecomp.net import key_texts, private_study
 
@@ -301,7 +314,8 @@ def relay(
 ) -> None:
     """Store and forward the sealed messages of STUDIES.
 
-    It learns who sends, when and how many bytes. It cannot read a message.
+    STUDIES are study files, or what `securecomp study parties` wrote of them. The relay learns who
+    sends, when and how many bytes. It cannot read a message.
     """
     with plain_errors():
         import uvicorn
@@ -309,13 +323,14 @@ def relay(
         from securecomp.net import parties
         from securecomp.net.relay import Relay
 
-        app = Relay([parties.load(path)[1] for path in studies], store).app()
+        app = Relay([parties.served(path) for path in studies], store).app()
         uvicorn.run(
             app,
             host=host,
             port=port,
             log_level="warning",
             timeout_keep_alive=60,
+            timeout_graceful_shutdown=1,  # who waits for messages asks again
             ssl_certfile=None if tls_cert is None else str(tls_cert),
             ssl_keyfile=None if tls_key is None else str(tls_key),
         )

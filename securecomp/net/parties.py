@@ -1,9 +1,10 @@
-"""Parties of a study file: names and public keys. A relay reads nothing else of it."""
+"""Parties of a study file: names and public keys. A relay needs nothing else of it."""
 
 import hashlib
+import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,42 @@ def load(path: Path) -> tuple[dict[str, Any], Parties]:
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from None
     return facts, Parties(hashlib.sha256(data).digest(), sites, servers, analysts)
+
+
+def listing(agreed: Parties) -> str:
+    """Return the text of a file for a relay: the parties, and the study file's SHA-256.
+
+    A relay that is started with it, and not with the study file, does not learn which columns
+    there are, nor what is asked.
+    """
+    lines = [f'digest = "{agreed.digest.hex()}"']
+    for what in ("sites", "servers", "analysts"):
+        lines += ["", f"[{what}]"]
+        lines += [
+            f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(key_texts.to_text(key))}"
+            for name, key in getattr(agreed, what).items()
+        ]
+    return "\n".join(lines)
+
+
+def served(path: Path) -> Parties:
+    """Read a relay's file: a study file, or its parties (`listing`).
+
+    Raises:
+        ParameterError: As `load`; or the file's digest is none.
+    """
+    facts, agreed = load(path)
+    if "digest" not in facts:
+        return agreed
+    try:
+        digest = bytes.fromhex(str(facts["digest"]))
+    except ValueError:
+        digest = b""
+    if len(digest) != len(agreed.digest):
+        raise ParameterError(
+            f"{path}: digest is no SHA-256; securecomp study parties writes this file"
+        )
+    return replace(agreed, digest=digest)
 
 
 def table(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:

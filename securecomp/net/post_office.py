@@ -47,6 +47,13 @@ class PostOffice(Secret):
         """Send messages that no restart sends again."""
         self._sending.post(list(posts))
 
+    def seen(self) -> dict[str, float]:
+        """Return when the relay last heard of each party, by its clock; nothing if it is silent."""
+        try:
+            return {name: known["seen"] for name, known in self._sending.status(once=True).items()}
+        except (SecureCompError, LookupError):
+            return {}
+
     def wait(self, ready: Callable[[], bool], until: float) -> bool:
         """Wait until something is ready; return False when the time (monotonic) has come.
 

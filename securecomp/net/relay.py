@@ -39,6 +39,8 @@ LONGEST_WAIT = 25.0
 """Seconds; proxies often cut a connection after 30."""
 LARGEST_BODY = 64 << 20
 """Bytes of a request. A larger batch is sent in parts."""
+LONGEST_STALL = 60.0
+"""Seconds without a byte of a body."""
 MOST_TAKEN = 16 << 20
 _MOST_WAITING = 8  # requests of one party that wait at the same time
 
@@ -99,8 +101,9 @@ class Relay:
         if request.headers.get("securecomp-version") != signed_requests.VERSION:
             raise HTTPException(
                 426,
-                f"this relay speaks version {signed_requests.VERSION}; install the same release on "
-                "both sides",
+                f"this relay speaks version {signed_requests.VERSION}, and not "
+                f"{request.headers.get('securecomp-version', '')[:20]!r}; install the same release "
+                "on both sides",
             )
         body = await _body(request)
         try:
@@ -164,7 +167,10 @@ class Relay:
             while True:
                 news = self._news[place]
                 news.clear()
-                found = await run_in_threadpool(self._store.take, *place, after, MOST_TAKEN)
+                try:
+                    found = await run_in_threadpool(self._store.take, *place, after, MOST_TAKEN)
+                except ParameterError as error:
+                    raise HTTPException(507, str(error)) from None
                 left = end - time.monotonic()
                 if found or left <= 0:
                     return Response(msgspec.msgpack.encode(found), media_type="application/msgpack")
@@ -206,16 +212,24 @@ def _queues(study: Parties, request: Request) -> str:
 
 async def _body(request: Request) -> bytes:
     """Read a body of bounded length."""
-    parts, size = [], 0
+    parts: list[bytes] = []
+    size = 0
     try:
-        async for part in request.stream():
+        stream = aiter(request.stream())
+        while True:
+            async with asyncio.timeout(LONGEST_STALL):
+                part = await anext(stream, None)
+            if part is None:
+                return b"".join(parts)
             size += len(part)
             if size > LARGEST_BODY:
                 raise HTTPException(413, f"a request has at most {LARGEST_BODY >> 20} MiB")
             parts.append(part)
+    # 408: whoever sent it, perhaps through a proxy, tries again.
     except ClientDisconnect:
-        raise HTTPException(400, "the body is cut off") from None
-    return b"".join(parts)
+        raise HTTPException(408, "the body is cut off") from None
+    except TimeoutError:
+        raise HTTPException(408, "the rest of the body did not come") from None
 
 
 async def _refusal(_: Request, error: Any) -> Response:

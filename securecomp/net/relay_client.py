@@ -97,16 +97,27 @@ class RelayClient(Secret):
         except msgspec.DecodeError:
             raise RelayError("its answer is malformed") from None
 
-    def status(self) -> dict[str, dict[str, float]]:
-        """Return what the relay knows of each party."""
-        answer = self._ask("GET", "status", {}, b"")
+    def status(self, *, once: bool = False) -> dict[str, dict[str, float]]:
+        """Return what the relay knows of each party.
+
+        Args:
+            once: Whether to give up after one try.
+
+        Raises:
+            RelayError: The relay refuses, or did not answer the one try.
+        """
+        answer = self._ask("GET", "status", {}, b"", once=once)
         return msgspec.json.decode(answer, type=dict[str, dict[str, float]])
 
-    def _ask(self, method: str, what: str, query: dict[str, str], body: bytes) -> bytes:
+    def _ask(
+        self, method: str, what: str, query: dict[str, str], body: bytes, once: bool = False
+    ) -> bytes:
         """Make a request, again and again while the relay cannot be reached."""
         path = f"/v1/{self._study}/{what}"
         text = urllib.parse.urlencode({"run": self._run, **query})
         pause = _FIRST_PAUSE
+        # Proxies cut requests that wait: the first time is no news.
+        quiet = "wait" in query
         while True:
             # Signed anew each time: a nonce is good once.
             headers = signed_requests.sign(self._identity, self._name, method, path, text, body)
@@ -115,34 +126,53 @@ class RelayClient(Secret):
                     method, f"{path}?{text}", content=body, headers=headers
                 )
             except httpx2.TransportError as error:
-                _refuse_certificate(error)
-                why = f"the relay cannot be reached ({type(error).__name__})"
+                _refuse_lasting(error)
+                why = f"the relay cannot be reached ({type(error).__name__}: {str(error)[:200]})"
             else:
                 if answer.status_code < 300:
                     return answer.content
                 why = answer.text.strip()[:300] or f"status {answer.status_code}"
                 if answer.status_code < 500 and answer.status_code not in (408, 429):
                     raise RelayError(why)
-            if self._stopped():
+            if once or self._stopped():
                 raise RelayError(f"{why}; given up")
-            self._note(f"{why}; next try in {pause:.1f} s")
+            if not quiet:
+                self._note(f"{why}; next try in {pause:.1f} s")
+            quiet = False
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _refuse_certificate(error: BaseException | None) -> None:
-    """End the tries where another try finds the same certificate.
+def _refuse_lasting(error: BaseException) -> None:
+    """End the tries where another try meets the same.
 
     Raises:
-        RelayError: The relay's certificate is of no authority that is trusted here.
+        RelayError: The relay's certificate is not accepted here, or the proxy lets nobody through
+            without a password.
     """
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
+    if isinstance(error, httpx2.ProxyError) and str(error).startswith("407"):
+        raise RelayError(
+            "the proxy on the way wants a password; name it as --proxy http://USER:PASSWORD@HOST:PORT"
+        ) from None
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            remedy = _REMEDIES.get(cause.verify_code, _OF_NO_AUTHORITY)
             raise RelayError(
-                f"its certificate is not accepted ({error.verify_message}); name the file of its "
-                "certificate authority (--ca)"
+                f"its certificate is not accepted ({cause.verify_message}); {remedy}"
             ) from None
-        error = error.__cause__ or error.__context__
+        cause = cause.__cause__ or cause.__context__
+
+
+_OF_NO_AUTHORITY = "name the file of its certificate authority (--ca)"
+_BY_NAME = "reach it by a name or address that is in the certificate (--relay)"
+_REMEDIES = {
+    9: "set the clock here",
+    10: "its operator has to renew it",
+    62: _BY_NAME,
+    64: _BY_NAME,
+}
+"""By OpenSSL's X509_V_ERR: not yet valid, expired, another host name, another address."""
 
 
 def _address(url: str) -> str:

@@ -1,11 +1,14 @@
 """The relay's queues, in SQLite: sealed messages wait here until their recipient took them."""
 
+import contextlib
 import hashlib
 import sqlite3
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from securecomp.errors import ParameterError, RemoteProtocolError
+from securecomp.protocol import storage
 
 MOST_QUEUED = 4 << 30
 """Bytes that wait for one recipient."""
@@ -23,17 +26,19 @@ class RelayStore:
     """Durable queues. Messages are on the disk when `put` returns."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or make it.
+        """Open the file, or make one that only this user can read.
 
         Raises:
             ParameterError: It cannot be opened.
         """
         try:
+            if not path.exists():
+                storage.create_private(path.resolve())
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.executescript(_TABLES)
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             raise ParameterError(f"{path}: cannot be opened: {error}") from None
         self._lock = threading.Lock()
 
@@ -49,17 +54,23 @@ class RelayStore:
             RemoteProtocolError: One came before with other bytes.
             ParameterError: A queue or the disk is full; nothing was stored.
         """
+        with self._written():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for recipient, tag, body in posts:
+                    self._put(study, sender, recipient, tag, body)
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # a full disk has rolled back by itself
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def _written(self) -> Iterator[None]:
+        """Hold the lock while the file is written; say what to do if it cannot be."""
         with self._lock:
             try:
-                self._db.execute("BEGIN IMMEDIATE")
-                try:
-                    for recipient, tag, body in posts:
-                        self._put(study, sender, recipient, tag, body)
-                    self._db.execute("COMMIT")
-                except BaseException:
-                    if self._db.in_transaction:  # a full disk has rolled back by itself
-                        self._db.execute("ROLLBACK")
-                    raise
+                yield
             except sqlite3.Error as error:
                 raise ParameterError(
                     f"the relay's disk cannot be written: {error}; its operator has to make room"
@@ -98,10 +109,13 @@ class RelayStore:
             recipient: Whose queue.
             after: The recipient has everything up to here on its own disk.
             most: Bytes to return at most, or one message.
+
+        Raises:
+            ParameterError: The disk is full; the queue is as it was.
         """
         found: list[tuple[int, str, str, bytes]] = []
         size = 0
-        with self._lock:
+        with self._written():
             # The digest stays, so that no second message can take its place.
             self._db.execute(
                 "UPDATE messages SET body = NULL "

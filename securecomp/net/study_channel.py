@@ -19,6 +19,10 @@ Watch = Callable[[str, Collection[str]], None]
 """Hears the current step, and which parties are awaited."""
 
 
+ABSENT = 60.0
+"""Seconds. A party that runs asks the relay every 25, and after a fault within 30 more."""
+
+
 class LateError(RemoteProtocolError):
     """A party is silent. Everybody can be started again, and goes on."""
 
@@ -128,18 +132,31 @@ class StudyChannel(Secret):
 
         patience = self.study.patience if patient else self.study.answer_within
         if not self.office.wait(ready, time.monotonic() + patience) and patient:
-            raise LateError(
-                missing[0],
-                f"nothing came for the step {step!r} within {patience} seconds (awaited: "
-                f"{', '.join(missing)}); start it again there, then here",
-                authenticated=False,
-            )
+            raise self._late(step, missing, patience)
         if skipped:
             return {}
         there = [name for name in wanted if name not in missing]
         if not patient and decided is None:
             state.closed(tag, there)
         return {name: state.message(name, tag) for name in there}
+
+    def _late(self, step: str, missing: list[str], patience: float) -> LateError:
+        """Return the error that names who is silent: who is awaited may itself await another."""
+        seen = self.office.seen()
+        now = max(seen.values(), default=0.0)  # this party's own request: the relay's clock
+        silent = [
+            name
+            for name in (*self.study.sites, *self.study.servers)
+            if name in seen and now - seen[name] > ABSENT
+        ]
+        cause = next((name for name in missing if name in silent), (silent or missing)[0])
+        heard = f"; the relay has heard nothing of {', '.join(silent)} lately" if silent else ""
+        return LateError(
+            cause,
+            f"nothing came for the step {step!r} within {patience} seconds (awaited: "
+            f"{', '.join(missing)}{heard}); start it again there, then here",
+            authenticated=False,
+        )
 
     def attend(self, step: str, missing: Callable[[], Collection[str]]) -> None:
         """Wait until nobody is missing, as long as it takes.

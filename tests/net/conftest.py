@@ -1,24 +1,11 @@
-"""Connections that are cut in the middle, as a kill cuts them, leave sockets to the collector."""
+"""Tests that cut connections."""
 
-import gc
 from pathlib import Path
 
-import pytest
+from cut_connections import collected, ignore_in
 
-HERE = Path(__file__).parent
+__all__ = ["collected"]
 
 
 def pytest_collection_modifyitems(items):
-    for item in items:
-        if HERE in Path(item.fspath).parents:
-            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
-            item.add_marker(
-                pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-            )
-
-
-@pytest.fixture(autouse=True)
-def _collected():
-    """What a test leaves is collected within it, where its filters hold."""
-    yield
-    gc.collect()
+    ignore_in(Path(__file__).parent, items)

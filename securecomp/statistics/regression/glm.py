@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from securecomp.core import plain_products
 from securecomp.errors import ParameterError, brief
 from securecomp.statistics.distributions import check_confidence
 from securecomp.statistics.inquiry import Asks
@@ -170,7 +171,7 @@ def _climbed(work: GatheredRows, white: Whitening, tolerance: float, iterations:
         diverging=diverging,
     )  # fmt: skip
     return Found(
-        back @ (found.at - work.moved * white.level),
+        plain_products.product(back, found.at - work.moved * white.level),
         found.at,
         found.covariance,
         found.state.likelihood + 0.5 * found.history[-1].decrement ** 2,

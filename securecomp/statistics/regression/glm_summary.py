@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from securecomp.core import plain_products
 from securecomp.errors import ParameterError
 from securecomp.statistics.adder import RealBlock
 from securecomp.statistics.regression.fitting import (
@@ -49,7 +50,8 @@ def summary(work: GatheredRows, white: Whitening, found: Found, confidence: floa
     linear = work.family.name == "linear"
     figures = _linear(work, white, found) if linear else _counted(work, found)
     back = white.back()
-    covariance = back @ found.covariance @ back.T * figures["scale"]
+    half = plain_products.product(back, found.covariance)
+    covariance = plain_products.product(half, back.T) * figures["scale"]
     place = np.argsort(work.order)
     weight = float(m.weight)
     df_resid = (m.rows if linear else weight) - size

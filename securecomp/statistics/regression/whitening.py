@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from gmpy2 import mpfr
 
+from securecomp.core import plain_products
 from securecomp.errors import ParameterError, brief
 from securecomp.statistics.regression.cross_products import ProductTotals
 
@@ -76,7 +77,7 @@ class Whitening:
         found = np.zeros((size, size))
         found[0, 0] = 1
         found[1:, 1:] = self.transform
-        found[0, 1:] = -self.centre @ self.transform
+        found[0, 1:] = -plain_products.product(self.centre, self.transform)
         return found
 
     def apply(self, columns: Matrix) -> None:

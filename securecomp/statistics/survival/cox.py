@@ -101,8 +101,13 @@ def cox(
     model = PartialLikelihood(ask, names, found.unit, found.reach, events, cells, found.sites, ties)
     fit = climb(model)
     unit, df = model.unit, len(fit.g)
-    tests = (2 * (fit.llf - fit.llnull), fit.score, float(fit.g @ fit.information @ fit.g))
-    ratio, score, wald = (CoefficientTest(max(0.0, t), df, chi_square_pvalue(t, df)) for t in tests)
+    # All sites show one result: what was computed since the last step is agreed on as steps are.
+    (inverse,) = ask.agreed("the covariance", np.linalg.inv(fit.information))
+    wald = float(fit.g @ fit.information @ fit.g)
+    (tests,) = ask.agreed("the tests", [2 * (fit.llf - fit.llnull), fit.score, wald])
+    ratio, score, wald_test = (
+        CoefficientTest(max(0.0, t), df, chi_square_pvalue(t, df)) for t in tests.tolist()
+    )
     return Cox(
         time=time,
         event=event,
@@ -111,13 +116,13 @@ def cox(
         ties=ties,
         names=names,
         params=fit.g / unit,
-        covariance=np.linalg.inv(fit.information) / np.outer(unit, unit),
+        covariance=inverse / np.outer(unit, unit),
         confidence=confidence,
         llf=fit.llf,
         llnull=fit.llnull,
         likelihood_ratio=ratio,
         score=score,
-        wald=wald,
+        wald=wald_test,
         rows=found.rows,
         events=int(events.d.sum()),
         centre=events.centre,
