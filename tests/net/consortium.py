@@ -1,5 +1,6 @@
 """A consortium in threads of one process: relay, servers and sites, over real connections."""
 
+import asyncio
 import contextlib
 import threading
 import time
@@ -68,6 +69,14 @@ def rows(site, size=60):
     return frame
 
 
+async def serving(server):
+    """Run a relay; when it stops, close the connections that its grace period has left."""
+    await server.serve()
+    for connection in list(server.server_state.connections):
+        connection.transport.abort()
+    await asyncio.sleep(0.01)
+
+
 class Consortium:
     """A study, its keys in a folder, and a relay that can be stopped and started."""
 
@@ -99,7 +108,9 @@ class Consortium:
             app, port=self.port, log_level="error", timeout_graceful_shutdown=1, **tls
         )
         self._relay = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._relay.run, daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(serving(self._relay)), daemon=True
+        )
         self._thread.start()
         while not self._relay.started:
             time.sleep(0.01)
