@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
+from securecomp.cli import answers, transcripts
 from securecomp.cli import network_options as net
 from securecomp.cli import option_values as values
-from securecomp.cli import transcripts
 from securecomp.cli.written_pages import check_page, write_page
-from securecomp.show.console import console, plain_errors, plain_warnings, show, status
+from securecomp.show.console import plain_errors, plain_warnings, status
 
 _PATH = click.Path(path_type=Path)
 
@@ -182,7 +182,7 @@ def join(
     is stopped, start it again in the same way: it goes on where it was.
     """
     with plain_errors(), plain_warnings():
-        from securecomp.net import identity_file, programs, study_file
+        from securecomp.net import programs, study_file
         from securecomp.statistics.table_files import read_table
 
         if html is not None:
@@ -195,44 +195,24 @@ def join(
         frame = read_table(data, delimiter=given["delimiter"], decimal_comma=given["decimal_comma"])
         if not yes:
             click.confirm("Send this site's part of these totals?", abort=True, err=True)
-        member = programs.ConnectedParty(
-            study,
-            site,
-            identity_file.read(key),
-            net.connection(given),
-            watch=net.Watch(),
-            note=net.note,
-        )
-        try:
+        connection = net.connection(given)
+        with programs.connected(study, site, key, connection, **net.heard()) as member:
             transcripts.start(member, given["transcript"])
             if serve:
-                found = _stay(member, frame, net.connection(given).state_file(study, site), as_json)
+                found = _stay(member, frame, connection.state_file(study, site), as_json)
             else:
                 with status("computing together"):
                     found = list(programs.join(member, site, frame))
                     transcripts.finish(member, study, given["transcript"])
-        finally:
-            member.close()
         if html is not None:
             from securecomp.cli.report_page import page
 
             write_page(html, page([result for _, result in found if result is not None]))
     if as_json:
-        results = [
-            {"ask": str(question), "result": None if result is None else result.to_json()}
-            for question, result in found
-        ]
-        click.echo(json.dumps({"study": agreed.digest.hex(), "results": results}, allow_nan=False))
+        facts = {"study": agreed.digest.hex(), "results": answers.as_json(found)}
+        click.echo(json.dumps(facts, allow_nan=False))
     elif not serve:
-        for question, result in found:
-            _print(question, result)
-
-
-def _print(question: Any, result: Any) -> None:
-    if result is None:
-        click.echo(f"{question}: this site did its part; the total goes to others alone")
-    else:
-        show(console(), result)
+        answers.print_answers(found, site)
 
 
 def _stay(member: Any, frame: Any, state: Path, quiet: bool) -> list[tuple[Any, Any]]:
@@ -254,7 +234,7 @@ def _stay(member: Any, frame: Any, state: Path, quiet: bool) -> list[tuple[Any, 
     def heard(question: Any, result: Any) -> None:
         found.append((question, result))
         if not quiet:
-            _print(question, result)
+            answers.print_answers([(question, result)], member.channel.name)
 
     log = state.with_name(f"{state.name}.log")
     net.note(f"answering; the log of questions is {log}")
@@ -274,7 +254,7 @@ def server(study: Path, name: str, key: Path, paillier_key: Path | None, **given
     It knows no analysis: it adds what the sites announce, and cannot read what it adds.
     """
     with plain_errors():
-        from securecomp.net import identity_file, programs, sum_server
+        from securecomp.net import programs, sum_server
         from securecomp.protocol.storage import read_text
 
         private = None
@@ -282,18 +262,8 @@ def server(study: Path, name: str, key: Path, paillier_key: Path | None, **given
             from securecomp.paillier.keys import PrivateKey
 
             private = PrivateKey.from_json(read_text(paillier_key))
-        member = programs.ConnectedParty(
-            study,
-            name,
-            identity_file.read(key),
-            net.connection(given),
-            watch=net.Watch(),
-            note=net.note,
-        )
-        try:
+        with programs.connected(study, name, key, net.connection(given), **net.heard()) as member:
             sum_server.serve(member, private)
-        finally:
-            member.close()
     net.note(f"{name}: all sites say that the run is done")
 
 

@@ -33,9 +33,8 @@ def main() -> None:
     """
 
 
-for command in (identity, study, relay, server, join, ask, consent, log, simulate):
+for command in (identity, study, relay, server, join, ask, consent, log, verify, simulate):
     main.add_command(command)
-main.add_command(verify)
 main.add_command(audit)
 main.add_command(bench)
 main.add_command(paillier)

@@ -42,6 +42,11 @@ def connection(given: dict[str, Any]) -> Any:
     )
 
 
+def heard() -> dict[str, Any]:
+    """Return who hears what is awaited, and why a request is tried again."""
+    return {"watch": Watch(), "note": note}
+
+
 class Watch:
     """Says what is awaited, whenever that changes and has lasted a while."""
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
+from securecomp.cli import answers
 from securecomp.cli import network_options as net
 from securecomp.cli.written_pages import check_page, write_page
-from securecomp.show.console import console, plain_errors, plain_warnings, show, status
+from securecomp.show.console import plain_errors, plain_warnings, status
 
 _PATH = click.Path(path_type=Path)
 
@@ -45,7 +46,9 @@ def ask(
         if html is not None:
             check_page(html)
         with (
-            asking.connected(study, analyst, key, net.connection(given), net.Watch()) as consortium,
+            asking.connected(
+                study, analyst, key, net.connection(given), **net.heard()
+            ) as consortium,
             status("asking"),
         ):
             if asked is not None:
@@ -59,11 +62,9 @@ def ask(
 
             write_page(html, page([result for _, result in found]))
     if as_json:
-        answers = [{"ask": str(each), "result": result.to_json()} for each, result in found]
-        click.echo(json.dumps({"results": answers}, allow_nan=False))
+        click.echo(json.dumps({"results": answers.as_json(found)}, allow_nan=False))
         return
-    for _, result in found:
-        show(console(), result)
+    answers.print_answers(found, analyst)
 
 
 def _question(words: tuple[str, ...]) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from securecomp.show.console import console, plain_errors, plain_warnings, show
+from securecomp.cli import answers
+from securecomp.show.console import plain_errors, plain_warnings
 
 _PATH = click.Path(path_type=Path)
 option = click.option(
@@ -67,11 +68,7 @@ def verify(study: Path, transcript: Path, as_json: bool) -> None:
         return
     for line in _words(found):
         click.echo(line)
-    for question, result in found.results:
-        if result is None:
-            click.echo(f"{question}: {found.transcript.site} did its part, and heard no total")
-        else:
-            show(console(), result)
+    answers.print_answers(found.results, found.transcript.site)
 
 
 def _facts(found: Any) -> dict[str, Any]:
@@ -84,10 +81,7 @@ def _facts(found: Any) -> dict[str, Any]:
             for session, counted in found.sums
         ],
         "unsigned": list(found.unsigned),
-        "results": [
-            {"ask": str(question), "result": None if result is None else result.to_json()}
-            for question, result in found.results
-        ],
+        "results": answers.as_json(found.results),
     }
 
 

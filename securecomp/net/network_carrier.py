@@ -13,7 +13,7 @@ own. Parts do not depend on each other, so one can end early and the run goes on
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,15 @@ from securecomp.protocol.session import Session
 
 
 class OpenedElsewhere(Exception):  # noqa: N818 - nothing went wrong
-    """The total is for others alone: this party's work for the question is done."""
+    """The total is for others alone: this party's work for the question is done.
+
+    Attributes:
+        labels: Names of what was opened.
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.labels = tuple(labels)
+        super().__init__("the total is opened to others")
 
 
 class NetworkCarrier(Secret):
@@ -269,7 +277,7 @@ class NetworkCarrier(Secret):
         self.chain.opened(session, self._counted(session), packed if hears else None)
         self.entropy = self._program()
         if not hears:
-            raise OpenedElsewhere
+            raise OpenedElsewhere(session.layout.labels)
         return np.frombuffer(packed, "<i8").astype(np.int64)
 
     def counted(self, session: Session, names: Collection[str]) -> None:

@@ -82,7 +82,7 @@ def served(path: Path) -> Parties:
     """Read a relay's file: a study file, or its parties (`listing`).
 
     Raises:
-        ParameterError: As `load`; or the file's digest is none.
+        ParameterError: As `load`; or its digest is not a SHA-256.
     """
     facts, agreed = load(path)
     if "digest" not in facts:
@@ -93,7 +93,7 @@ def served(path: Path) -> Parties:
         digest = b""
     if len(digest) != len(agreed.digest):
         raise ParameterError(
-            f"{path}: digest is no SHA-256; securecomp study parties writes this file"
+            f"{path}: digest is not a SHA-256; securecomp study parties writes this file"
         )
     return replace(agreed, digest=digest)
 

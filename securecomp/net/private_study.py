@@ -32,7 +32,7 @@ _TERMS = {
 
 
 def terms(given: Mapping[str, Any]) -> Privacy | None:
-    """Read the table [privacy] of a study file; None if there is none.
+    """Read the table [privacy] of a study file; None if it has no such table.
 
     Raises:
         ParameterError: It names what is wrong.
@@ -73,10 +73,10 @@ def check_questions(
         if question.ask not in _STATISTICS:
             raise ParameterError(f"[[analyses]] {number}: with [privacy] ask is one of {known}")
         statistic(question)
-    others = sorted({*rules.answer, *rules.ask} - set(_STATISTICS))
+    others = sorted(set(rules.allowed) - set(_STATISTICS))
     if others:
         raise ParameterError(f"[questions] {others[0]}: with [privacy] one of {known}")
-    if privacy.unit == "site" and (questions or rules.answer or rules.ask):
+    if privacy.unit == "site" and (questions or rules.allowed):
         raise ParameterError(
             '[privacy] unit = "site" is for training by Study.join; it has no [[analyses]] and no '
             "[questions]"

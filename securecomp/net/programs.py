@@ -149,21 +149,44 @@ class ConnectedParty(Secret):
             yield
         except (LateError, LocalProtocolError, RelayError, StoppedError):
             raise
-        except RemoteProtocolError as error:
-            self._tell_stop(str(error))
-            raise
-        except BudgetError:
-            self._tell_stop("its privacy budget does not cover what is asked")
-            raise
         except SecureCompError as error:
-            # What went wrong here may be about rows, which others must not hear.
-            self._tell_stop(f"an error of its own ({type(error).__name__})")
+            self._tell_stop(told(error))
             raise
 
     def _tell_stop(self, reason: str) -> None:
         self._stopped = True  # one try: the relay may be what is broken
         with contextlib.suppress(SecureCompError):
             self.channel.stop(reason)
+
+
+def told(error: SecureCompError) -> str:
+    """Return what other parties hear of an error here: what one of them caused, or its kind."""
+    if isinstance(error, RemoteProtocolError):
+        return str(error)
+    if isinstance(error, BudgetError):
+        return "its privacy budget does not cover what is asked"
+    # What went wrong here may be about rows, which others must not hear.
+    return f"an error of its own ({type(error).__name__})"
+
+
+@contextlib.contextmanager
+def connected(
+    path: Path,
+    name: str,
+    identity: Path,
+    connection: Connection,
+    *,
+    watch: Watch | None = None,
+    note: Note | None = None,
+) -> Iterator[ConnectedParty]:
+    """Connect a party, with the file of its keys, for a block; as `ConnectedParty`."""
+    member = ConnectedParty(
+        path, name, identity_file.read(identity), connection, watch=watch, note=note
+    )
+    try:
+        yield member
+    finally:
+        member.close()
 
 
 def study_at(
@@ -250,16 +273,13 @@ def joined(
     path: Path, site: str, frame: Any, identity: Path, connection: Connection
 ) -> Iterator[Study]:
     """Connect a site for a block of questions; as `taking_part`."""
-    member = ConnectedParty(path, site, identity_file.read(identity), connection)
-    try:
+    with connected(path, site, identity, connection) as member:
         if member.study.receivers == "analysts":
             raise ParameterError(
                 "by this study its own questions go to analysts alone; run: securecomp join"
             )
         with taking_part(member, site, frame) as study:
             yield study
-    finally:
-        member.close()
 
 
 def join(member: ConnectedParty, site: str, frame: Any) -> Iterator[tuple[StudyQuestion, Any]]:

@@ -122,8 +122,7 @@ class StudyChannel(Secret):
 
         def ready() -> bool:
             nonlocal missing, skipped
-            heard = state.senders(tag)
-            missing = [name for name in wanted if name not in heard]
+            missing = self.unheard(wanted, tag)
             skipped = bool(missing) and instead is not None and bool(state.senders(instead))
             if missing and not skipped:  # what is there counts, whoever stopped after it
                 self.check_stop()
@@ -157,6 +156,11 @@ class StudyChannel(Secret):
             f"{', '.join(missing)}{heard}); start it again there, then here",
             authenticated=False,
         )
+
+    def unheard(self, names: Collection[str], tag: str) -> list[str]:
+        """Return who of some parties has sent nothing of this tag."""
+        heard = self.state.senders(tag)
+        return [name for name in names if name not in heard]
 
     def attend(self, step: str, missing: Callable[[], Collection[str]]) -> None:
         """Wait until nobody is missing, as long as it takes.
@@ -214,6 +218,13 @@ class StudyChannel(Secret):
                 if not self.state.posted(name, tag)
             ]
         )
+
+    def hear_in_time(
+        self, tag: str, names: Collection[str], what: str, kind: type[wire.M]
+    ) -> dict[str, wire.M]:
+        """Read a message of each of several parties, and wait as long as it takes; as `hear`."""
+        self.attend(what, lambda: self.unheard(names, tag))
+        return {name: self.read(name, tag, kind) for name in names}
 
     def hear(
         self,

@@ -21,7 +21,7 @@ FACTS = {_NAME, _DIGEST}
 
 @dataclass(frozen=True, slots=True)
 class CodebookFile:
-    """Where the codebook lies, and which one it is.
+    """The file of a codebook, and which codebook it is.
 
     Attributes:
         path: The file.

@@ -138,19 +138,14 @@ def _study(facts: Mapping[str, Any], agreed: Parties, folder: Path) -> StudyFile
         for number, given in enumerate(facts.get("analyses", ()), start=1)
     )
     rules = study_questions.rules(table(facts, "questions"))
-    allowed = bool(rules.answer or rules.ask)
     privacy = private_study.terms(table(facts, "privacy"))
     minimum_sites = checks.integer(study.get("minimum_sites", 1), "[study] minimum_sites", 1)
     if privacy is not None:
         private_study.check_questions(privacy, analyses, rules, minimum_sites)
-    # With noise a study may be for trainings alone, whose terms all sign.
-    if not analyses and not allowed and privacy is None:
+    elif not analyses and not rules.allowed:  # with noise it may be for trainings alone
         raise ParameterError("there is no [[analyses]]; add one for each question")
-    if allowed and not agreed.analysts:
+    if rules.allowed and not agreed.analysts:
         raise ParameterError("[questions] are asked by [analysts]; name one, with its public key")
-    receivers = study.get("receivers", "sites")
-    if receivers not in ("sites", "analysts") or (receivers == "analysts" and not agreed.analysts):
-        raise ParameterError('[study] receivers is "sites", or "analysts" if [analysts] are named')
     if protocol == "paillier" and "paillier_public" not in study:
         raise ParameterError("[study] paillier_public: give the key holder's public key")
     found = StudyFile(
@@ -165,7 +160,7 @@ def _study(facts: Mapping[str, Any], agreed: Parties, folder: Path) -> StudyFile
         columns=columns,
         analyses=analyses,
         rules=rules,
-        receivers=receivers,
+        receivers=_receivers(study, agreed),
         missing=missing,
         rows=checks.integer(study.get("rows", 1_000_000), "[study] rows", 1),
         minimum_count=checks.integer(
@@ -183,6 +178,13 @@ def _study(facts: Mapping[str, Any], agreed: Parties, folder: Path) -> StudyFile
             f"[servers] of {protocol} are {', '.join(map(repr, wanted))}, each with its public key"
         )
     return found
+
+
+def _receivers(study: Mapping[str, Any], agreed: Parties) -> str:
+    found = study.get("receivers", "sites")
+    if found not in ("sites", "analysts") or (found == "analysts" and not agreed.analysts):
+        raise ParameterError('[study] receivers is "sites", or "analysts" if [analysts] are named')
+    return str(found)
 
 
 def _text(study: Mapping[str, Any], name: str) -> str | None:

@@ -6,11 +6,14 @@ from typing import ClassVar
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.errors import AuthenticationError
+from securecomp.net.parties import Parties
 from securecomp.net.study_file import StudyFile
 from securecomp.protocol import identity as identity_
 from securecomp.protocol import wire
 from securecomp.protocol.identity import Identity
 from securecomp.protocol.session import ID_BYTES, Conversation
+
+_QUESTION = "question of an analyst"
 
 
 class Nonces(wire.Message, frozen=True):
@@ -63,6 +66,23 @@ class AnalystQuestion(wire.Message, frozen=True):
     KIND: ClassVar[int] = 69
     text: str
     signature: bytes
+
+    @classmethod
+    def signed(
+        cls, identity: Identity, study: Parties, run: str, number: int, text: str
+    ) -> "AnalystQuestion":
+        """Return an analyst's question, bound to the study, the run and its number there."""
+        about = (study.digest, run, number, text)
+        return cls(text, identity.sign(_QUESTION, *about))
+
+    def verify(self, analyst: str, study: Parties, run: str, number: int) -> None:
+        """Check that the analyst signed it.
+
+        Raises:
+            AuthenticationError: It is another one's, or for another place.
+        """
+        about = (study.digest, run, number, self.text)
+        identity_.verify(study.keys[analyst], self.signature, analyst, _QUESTION, *about)
 
 
 class Turn(wire.Message, frozen=True):

@@ -141,7 +141,7 @@ class _Replay(LocalCarrier):
 
     @property
     def left(self) -> int:
-        """How many steps were not taken."""
+        """Number of steps that were not taken."""
         return len(self._steps)
 
     def here(self, name: str) -> bool:
@@ -165,7 +165,7 @@ class _Replay(LocalCarrier):
         self._chain.number += 1
         self._chain.opened(session, step.counted, packed)
         if packed is None:
-            raise OpenedElsewhere
+            raise OpenedElsewhere(session.layout.labels)
         return np.frombuffer(packed, "<i8").astype(np.int64)
 
     def agree(self, what: str, values: npt.ArrayLike, tolerance: float) -> npt.NDArray[np.float64]:

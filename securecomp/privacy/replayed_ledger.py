@@ -17,6 +17,9 @@ from securecomp.privacy.sensitivity import Neighbours
 class ReplayedLedger(Ledger):
     """A data set's budget, as a program spends it that may be started again.
 
+    `reserve` finds what was set aside for the same mark and cost before a restart. What was set
+    aside for another cost pays nothing.
+
     Args:
         path: The file.
         mark: Returns the mark of what is paid next.
@@ -32,41 +35,20 @@ class ReplayedLedger(Ledger):
     def check(self, cost: PrivacyCost, neighbours: Neighbours) -> None:
         """Refuse what `reserve` would refuse; nothing is written."""
         state = self.state()
-        if self._found(state, cost) is None:
+        if self._reserved(state, cost) is None:
             self._check(state, cost, neighbours)
-
-    def reserve(self, what: str, cost: PrivacyCost, neighbours: Neighbours) -> Reservation:
-        """Set aside what a run will cost, or find what was set aside for it before a restart.
-
-        Args:
-            what: The question.
-            cost: The most that it will cost. What was set aside for another cost pays nothing.
-            neighbours: For which neighbours that holds.
-
-        Raises:
-            BudgetError: It does not fit into what is left. Nothing is written.
-            ParameterError: It costs nothing, or promises something else than the budget protects.
-        """
-        with self._connection(write=True) as connection:
-            state = self._read(connection)
-            number = self._found(state, cost)
-            if number is None:
-                self._check(state, cost, neighbours)
-                words = f"{what}{self._end_of_words()}"
-                number = self._append(connection, state, "reserve", None, cost, words)
-        return Reservation(number, cost)
 
     def settle(self, reservation: Reservation, cost: PrivacyCost | None = None) -> None:
         """Record what a run cost; once, if it was recorded before a restart."""
         if reservation.number in self.state().open:
             super().settle(reservation, cost)
 
-    def _end_of_words(self) -> str:
-        return f" [{self._mark()}]"
+    def _words(self, what: str) -> str:
+        return f"{what} [{self._mark()}]"
 
-    def _found(self, state: LedgerBalance, cost: PrivacyCost) -> int | None:
+    def _reserved(self, state: LedgerBalance, cost: PrivacyCost) -> int | None:
         """Return the reservation of this mark and cost; None if it is not there, or was ended."""
-        end = self._end_of_words()
+        end = self._words("")
         ended = {
             entry.reservation
             for entry in state.entries

@@ -10,7 +10,7 @@ import threading
 from collections import defaultdict
 
 import pytest
-from consortium import SITES, Consortium
+from consortium import SITES, Consortium, Killed, described
 from test_over_a_network import ONE, documents, in_one_process
 
 from securecomp.errors import LocalProtocolError
@@ -27,10 +27,6 @@ ROLES = [
     ("paillier", "aggregator", 9),
     ("paillier", "key holder", 9),
 ]
-
-
-class Killed(BaseException):
-    """A process that ends at once."""
 
 
 class KilledListeningError(LocalProtocolError):
@@ -85,9 +81,7 @@ def killing(monkeypatch, victim, points):
         if not commands or f".{victim}.1." not in self._path.name:
             write(self, commands)
             return
-        what = tuple(
-            (sql, *(v for v in values if not isinstance(v, bytes))) for sql, values in commands
-        )
+        what = described(commands)
         for after in (False, True):
             if after:
                 write(self, commands)

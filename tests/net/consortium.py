@@ -69,6 +69,24 @@ def rows(site, size=60):
     return frame
 
 
+class Killed(BaseException):
+    """A process that ends at once."""
+
+
+def until_it_lives(work, killed=lambda: None):
+    """Start something again whenever it was killed."""
+    while True:
+        try:
+            return work()
+        except Killed:
+            killed()
+
+
+def described(commands):
+    """A transaction's commands without their bytes: the same in every run."""
+    return tuple((sql, *(v for v in vs if not isinstance(v, bytes))) for sql, vs in commands)
+
+
 async def serving(server):
     """Run a relay; when it stops, close the connections that its grace period has left."""
     await server.serve()
@@ -147,6 +165,14 @@ class Consortium:
         member = self.member(name, run)
         try:
             sum_server.serve(member, self.private if name == "key holder" else None)
+        finally:
+            member.close()
+
+    def leaving(self, name, run="1"):
+        """Run a site that answers the first question, and is never heard of again."""
+        member = self.member(name, run)
+        try:
+            return next(programs.join(member, name, rows(name)))
         finally:
             member.close()
 

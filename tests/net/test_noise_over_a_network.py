@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from cases import each_case
 from click.testing import CliRunner
-from consortium import SITES, Consortium, rows
-from test_over_a_network import Killed, documents
+from consortium import SITES, Consortium, Killed, described, rows, until_it_lives
+from test_over_a_network import documents
 from test_questions import staying
 
 from securecomp.cli.main import main
@@ -201,9 +201,8 @@ def test_a_kill_at_any_moment_draws_no_second_noise_and_pays_once(tmp_path, monk
 
     def written(self, commands):
         commands = list(commands)
-        what = tuple((sql, *(v for v in vs if not isinstance(v, bytes))) for sql, vs in commands)
         try:
-            mortal(what, lambda: write(self, commands))
+            mortal(described(commands), lambda: write(self, commands))
         except Killed:
             if not hasattr(self, "seed"):  # nobody else closes it
                 self._db.close()
@@ -224,12 +223,12 @@ def test_a_kill_at_any_moment_draws_no_second_noise_and_pays_once(tmp_path, monk
         if name != "south":
             return consortium.site(name, frame, run)
         thread = threading.current_thread()
-        while True:
-            try:
-                return consortium.site(name, frame, run)
-            except Killed:
-                if noised_outbox(consortium):
-                    assert spent(consortium, "south") == 2.0
+
+        def paid():
+            if noised_outbox(consortium):
+                assert spent(consortium, "south") == 2.0
+
+        return until_it_lives(lambda: consortium.site(name, frame, run), paid)
 
     with consortium.relay():
         found = consortium.run(site=site)
@@ -392,11 +391,7 @@ def test_training_with_noise_gives_all_sites_one_model_and_is_paid_once(unit, tm
                 kills.discard(done)
                 raise Killed
 
-        while True:
-            try:
-                return trained(consortium, name, progress=killed, **more)
-            except Killed:
-                continue
+        return until_it_lives(lambda: trained(consortium, name, progress=killed, **more))
 
     with consortium.relay():
         found = consortium.run(site=site)

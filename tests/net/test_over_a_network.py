@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 from cases import each_case
-from consortium import SITES, Consortium, rows
+from consortium import SITES, Consortium, Killed, described, rows, until_it_lives
 
 from securecomp.core.entropy import system
 from securecomp.errors import KeyMismatchError, LocalProtocolError, RemoteProtocolError
@@ -236,10 +236,6 @@ def test_the_relay_restarts_while_all_wait(tmp_path):
     assert documents(found["north"]) == documents(in_one_process(consortium.path))
 
 
-class Killed(BaseException):
-    """A process that ends at once."""
-
-
 @pytest.mark.parametrize("protocol", ["masking", pytest.param("sharing", marks=pytest.mark.slow)])
 def test_a_site_killed_before_and_after_every_transaction_goes_on(protocol, tmp_path, monkeypatch):
     """Other bytes than before a kill would be refused by the relay, and the run would stop."""
@@ -248,9 +244,7 @@ def test_a_site_killed_before_and_after_every_transaction_goes_on(protocol, tmp_
 
     def counted(self, commands):
         commands = list(commands)
-        what = tuple(
-            (sql, *(v for v in values if not isinstance(v, bytes))) for sql, values in commands
-        )
+        what = described(commands)
         for after in (False, True):
             if after:
                 write(self, commands)
@@ -268,11 +262,7 @@ def test_a_site_killed_before_and_after_every_transaction_goes_on(protocol, tmp_
         if name != "south":
             return consortium.site(name, frame, run)
         thread = threading.current_thread()
-        while True:
-            try:
-                return consortium.site(name, frame, run)
-            except Killed:
-                continue
+        return until_it_lives(lambda: consortium.site(name, frame, run))
 
     with consortium.relay():
         found = consortium.run(site=site)
@@ -394,11 +384,7 @@ def test_masking_goes_on_without_a_site_that_leaves(tmp_path):
     def site(name, frame, run):
         if name != "west":
             return consortium.site(name, frame, run)
-        member = consortium.member(name, run)
-        try:
-            return next(programs.join(member, name, rows(name)))  # and never again
-        finally:
-            member.close()
+        return consortium.leaving(name, run)
 
     with consortium.relay():
         found = consortium.run(site=site)

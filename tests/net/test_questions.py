@@ -5,13 +5,12 @@ import threading
 
 import pytest
 from cases import each_case
-from consortium import SITES, Consortium, rows
+from consortium import SITES, Consortium, Killed, rows, until_it_lives
 
 from securecomp.errors import AuthenticationError, ParameterError, RemoteProtocolError
 from securecomp.net.network_carrier import NetworkCarrier
 from securecomp.net.questions import question_log
 from securecomp.net.questions.asking import RefusedQuestionError
-from securecomp.net.questions.site_agent import PURPOSE
 from securecomp.net.questions.study_questions import StudyQuestion
 from securecomp.net.study_messages import AnalystQuestion, SiteVerdict
 from securecomp.protocol.identity import Identity
@@ -157,10 +156,6 @@ def test_an_answer_that_was_heard_comes_again_without_the_sites(tmp_path):
         assert study.mean("los").to_json() == first
 
 
-class _Killed(BaseException):
-    """Ends an agent as a kill does."""
-
-
 @each_case("place", [1, 3])
 def test_an_agent_that_is_killed_takes_the_question_up_again(place, tmp_path, monkeypatch):
     folder = tmp_path / str(place)
@@ -177,7 +172,7 @@ def test_an_agent_that_is_killed_takes_the_question_up_again(place, tmp_path, mo
         if self.name == "south" and self.channel.part:
             left[0] -= 1
             if not left[0]:
-                raise _Killed
+                raise Killed
         return opened(self, session, play)
 
     monkeypatch.setattr(NetworkCarrier, "opened", dying)
@@ -185,11 +180,10 @@ def test_an_agent_that_is_killed_takes_the_question_up_again(place, tmp_path, mo
     kills = []
 
     def agent(name, frame, run, person=None):
-        while True:
-            try:
-                return Consortium.agent(consortium, name, frame, run, person)
-            except _Killed:
-                kills.append(name)
+        return until_it_lives(
+            lambda: Consortium.agent(consortium, name, frame, run, person),
+            lambda: kills.append(name),
+        )
 
     consortium.agent = agent
     with staying(consortium) as found, consortium.asked("alice") as study:
@@ -238,9 +232,8 @@ def test_garbage_of_an_analyst_is_refused_and_the_next_question_answered(tmp_pat
             assert study.count().rows[0]["value"] == 180
             study.no_more()
         bad.close()
-        text, about = "", (bad.study.digest, "1", 1, "")
         bad = consortium.member("mallory")
-        message = AnalystQuestion(text, bad.identity.sign(PURPOSE, *about))
+        message = AnalystQuestion.signed(bad.identity, bad.study, "1", 1, "")
         bad.channel.tell(SITES, "1/question/1", message)
         bad.close()
     for site in SITES:
@@ -256,14 +249,13 @@ def test_an_analyst_who_tells_the_sites_different_questions_is_refused(tmp_path)
         alice = consortium.member("alice")
         for site in SITES:
             text = StudyQuestion("mean", {"column": "age" if site == "west" else "los"}).to_json()
-            about = (alice.study.digest, "1", 0, text)
-            told = AnalystQuestion(text, alice.identity.sign(PURPOSE, *about))
+            told = AnalystQuestion.signed(alice.identity, alice.study, "1", 0, text)
             alice.channel.tell([site], "1/question/0", told)
         alice.channel.attend(
             "verdicts", lambda: [s for s in SITES if s not in alice.state.senders("1/verdict/1")]
         )
         refusals = {s: alice.channel.read(s, "1/verdict/1", SiteVerdict).refusal for s in SITES}
-        told = AnalystQuestion("", alice.identity.sign(PURPOSE, alice.study.digest, "1", 1, ""))
+        told = AnalystQuestion.signed(alice.identity, alice.study, "1", 1, "")
         alice.channel.tell(SITES, "1/question/1", told)
         alice.close()
     assert refusals["north"] == refusals["south"] == ""

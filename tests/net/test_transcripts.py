@@ -105,11 +105,7 @@ def test_a_transcript_names_who_was_counted_and_who_did_not_sign(tmp_path):
     def site(name, frame, run):
         if name != "west":
             return site_with_transcript(consortium, name, frame, run)
-        member = consortium.member(name, run)
-        try:
-            return next(programs.join(member, name, rows(name)))  # and never again
-        finally:
-            member.close()
+        return consortium.leaving(name, run)
 
     with consortium.relay():
         heard = consortium.run(site=site)

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from securecomp.errors import LocalProtocolError, ParameterError, RemoteProtocolError
-from securecomp.net import identity_file, programs
+from securecomp.net import programs
 from securecomp.net.programs import ConnectedParty, Connection
 from securecomp.net.questions import study_questions
-from securecomp.net.questions.site_agent import PURPOSE, rehearse
+from securecomp.net.questions.rehearsal import rehearse
 from securecomp.net.questions.study_questions import StudyQuestion
+from securecomp.net.relay_client import Note
 from securecomp.net.study_channel import Watch
 from securecomp.net.study_messages import AnalystQuestion, SiteVerdict, Turn
 from securecomp.statistics import Study
@@ -85,12 +86,10 @@ class AskedStudy:
         text = question.to_json()
         self._send(number, text)
         tag = f"{channel.run}/turn of {number}"
-        channel.attend("its turn", self._from([channel.first], tag))
-        part = channel.read(channel.first, tag, Turn).part
+        part = channel.hear_in_time(tag, [channel.first], "its turn", Turn)[channel.first].part
         tag, sites = f"{channel.run}/verdict/{part}", list(member.study.sites)
-        channel.attend("the sites' consent", self._from(sites, tag))
-        refusals = {site: channel.read(site, tag, SiteVerdict).refusal for site in sites}
-        refusals = {site: reason for site, reason in refusals.items() if reason}
+        heard = channel.hear_in_time(tag, sites, "the sites' consent", SiteVerdict)
+        refusals = {site: verdict.refusal for site, verdict in heard.items() if verdict.refusal}
         if refusals:
             raise RefusedQuestionError(refusals)
         member.carrier.begin_part(part, member.study.hearers(question, channel.name))
@@ -119,18 +118,8 @@ class AskedStudy:
         member, channel = self._member, self._member.channel
         if text and member.state.fact(f"question {number}", text.encode()) != text.encode():
             raise LocalProtocolError(f"question {number + 1} was another one; open the study again")
-        about = (member.study.digest, channel.run, number, text)
-        message = AnalystQuestion(text, member.identity.sign(PURPOSE, *about))
+        message = AnalystQuestion.signed(member.identity, member.study, channel.run, number, text)
         channel.tell(list(member.study.sites), f"{channel.run}/question/{number}", message)
-
-    def _from(self, names: list[str], tag: str) -> Callable[[], list[str]]:
-        state = self._member.state
-
-        def missing() -> list[str]:
-            heard = state.senders(tag)
-            return [name for name in names if name not in heard]
-
-        return missing
 
 
 def _asking(name: str) -> Callable[..., Any]:
@@ -157,19 +146,26 @@ def connected(
     analyst: str,
     identity: Path,
     connection: Connection,
+    *,
     watch: Watch | None = None,
+    note: Note | None = None,
 ) -> Iterator[AskedStudy]:
-    """Connect an analyst for a block of questions; `watch` hears who is awaited.
+    """Connect an analyst for a block of questions.
+
+    Args:
+        path: The study file.
+        analyst: Its name in it.
+        identity: The file of its keys.
+        connection: How it reaches the relay.
+        watch: Hears who is awaited.
+        note: Hears why a request is tried again.
 
     Raises:
         ParameterError: The study has no such analyst.
         AuthenticationError: A site has not signed the study.
     """
-    member = ConnectedParty(path, analyst, identity_file.read(identity), connection, watch=watch)
-    try:
+    with programs.connected(path, analyst, identity, connection, watch=watch, note=note) as member:
         if analyst not in member.study.analysts:
             known = ", ".join(member.study.analysts) or "none"
             raise ParameterError(f"the study has no analyst {analyst!r}: {known}")
         yield AskedStudy(member)
-    finally:
-        member.close()

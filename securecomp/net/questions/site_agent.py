@@ -9,7 +9,6 @@ What a question costs a site to know: the analyst's question, and that another s
 which rule. A refusal for the site's own rows names the kind of error and nothing else.
 """
 
-import contextlib
 import hashlib
 import json
 import re
@@ -30,18 +29,13 @@ from securecomp.net.network_carrier import OpenedElsewhere
 from securecomp.net.programs import ConnectedParty
 from securecomp.net.questions import study_questions
 from securecomp.net.questions.question_log import QuestionLog
+from securecomp.net.questions.rehearsal import rehearse
 from securecomp.net.questions.study_questions import StudyQuestion
 from securecomp.net.relay_client import RelayError
 from securecomp.net.site_state import StateError
 from securecomp.net.study_channel import PartStoppedError, StoppedError
-from securecomp.net.study_file import StudyFile
 from securecomp.net.study_messages import AnalystQuestion, SiteVerdict, Turn
-from securecomp.protocol import identity as identity_
-from securecomp.protocol.carrier import Vector
-from securecomp.protocol.local_carrier import LocalCarrier
-from securecomp.protocol.session import Session
 
-PURPOSE = "question of an analyst"
 _NO_MORE = hashlib.sha256(b"").digest()
 _NUMBER = re.compile("0|[1-9][0-9]{0,8}")
 
@@ -118,13 +112,13 @@ class SiteAgent:
             channel.tell(channel.others, tag, turn)
             channel.tell([turn.analyst], f"{channel.run}/turn of {turn.number}", turn)
         else:
-            channel.attend("the next question", lambda: _awaited(channel, tag, channel.first))
-            turn = channel.read(channel.first, tag, Turn)
+            heard = channel.hear_in_time(tag, [channel.first], "the next question", Turn)
+            turn = heard[channel.first]
             place = (turn.analyst, turn.number)
             if turn.analyst not in self._study.analysts or turn.part != part or place in self._had:
                 raise RemoteProtocolError(channel.first, "gave a turn to no question of an analyst")
             asked = f"{channel.run}/question/{turn.number}"
-            channel.attend("a question", lambda: _awaited(channel, asked, turn.analyst))
+            channel.attend("a question", lambda: channel.unheard([turn.analyst], asked))
         self._had.add((turn.analyst, turn.number))
         return turn, self._question(turn.analyst, turn.number)
 
@@ -151,8 +145,7 @@ class SiteAgent:
         channel = self._member.channel
         try:
             message = channel.read(analyst, f"{channel.run}/question/{number}", AnalystQuestion)
-            about = (self._study.digest, channel.run, number, message.text)
-            identity_.verify(self._study.keys[analyst], message.signature, analyst, PURPOSE, *about)
+            message.verify(analyst, self._study, channel.run, number)
         except (DecodeError, AuthenticationError, RemoteProtocolError):
             return None
         return message
@@ -173,12 +166,9 @@ class SiteAgent:
             own = state.fact(f"verdict {part}", self._judged(part, turn, message).encode())
         tag = f"{channel.run}/verdict/{part}"
         channel.tell([*channel.others, turn.analyst], tag, SiteVerdict(own.decode()))
-        channel.attend(
-            "the other sites' consent",
-            lambda: [s for s in channel.others if s not in state.senders(tag)],
-        )
-        refusals = {s: channel.read(s, tag, SiteVerdict).refusal for s in channel.others}
-        refusals = {s: r for s, r in {self._name: own.decode(), **refusals}.items() if r}
+        heard = channel.hear_in_time(tag, channel.others, "the other sites' consent", SiteVerdict)
+        said = {self._name: own.decode(), **{site: v.refusal for site, v in heard.items()}}
+        refusals = {site: reason for site, reason in said.items() if reason}
         self._log.add(part, "decided", refusals=refusals)
         if message is not None and not refusals:
             self._answered += 1
@@ -219,93 +209,32 @@ class SiteAgent:
         """Run a question with the other sites; if it fails, it ends alone."""
         member = self._member
         receivers = self._study.hearers(question, analyst)
-        carrier, channel = member.carrier, member.channel
+        carrier = member.carrier
         carrier.begin_part(part, receivers)
         study = programs.study_at(self._study, carrier, self._rows, member.ledger)
         result = None
         try:
             try:
                 result = question.put_to(study)
-                opened = list(result.run.opened)
-            except OpenedElsewhere:
-                opened = list(rehearse(self._study, self._rows, question))
+                opened = tuple(result.run.opened)
+            except OpenedElsewhere as elsewhere:
+                opened = elsewhere.labels
             carrier.finish_part()
-            self._log.add(part, "opened", totals=opened, receivers=list(receivers))
-        except PartStoppedError as error:
-            self._end(part, str(error))
-            return
+            self._log.add(part, "opened", totals=list(opened), receivers=list(receivers))
         except (StateError, RelayError, StoppedError):
             raise  # the agent is started again, and goes on
-        except RemoteProtocolError as error:
-            channel.stop_part(str(error))
-            self._end(part, str(error))
-            return
         except SecureCompError as error:
-            # From totals that all know, this comes at all sites alike; else it tells of rows.
-            channel.stop_part(f"an error of its own ({type(error).__name__})")
-            self._end(part, str(error))
+            # From totals that all know, an error of its own comes at all sites alike.
+            if not isinstance(error, PartStoppedError):
+                member.channel.stop_part(programs.told(error))
+            carrier.abandon()
+            self._log.add(part, "stopped", reason=str(error))
+            member.state.fact(f"ended {part}", str(error).encode())
             return
         member.state.fact(f"ended {part}", b"")
         self._heard(question, result)
-
-    def _end(self, part: int, reason: str) -> None:
-        """Note that a question ended early."""
-        self._member.carrier.abandon()
-        self._log.add(part, "stopped", reason=reason)
-        self._member.state.fact(f"ended {part}", reason.encode())
 
 
 def _digest(message: AnalystQuestion | None) -> bytes:
     text = "unreadable" if message is None else message.text
     return hashlib.sha256(text.encode()).digest()
-
-
-def _awaited(channel: Any, tag: str, sender: str) -> Sequence[str]:
-    return () if sender in channel.state.senders(tag) else (sender,)
-
-
-class _FirstSum(Exception):  # noqa: N818 - not an error
-    """A rehearsal has come to its first sum."""
-
-
-class _Rehearsal(LocalCarrier):
-    """Carries nothing: a program runs up to its first sum, whose inputs are read and checked."""
-
-    def __init__(self, study: StudyFile, here: Sequence[str]) -> None:
-        super().__init__()
-        self._study, self._here = study, here
-        self.opens: Sequence[str] = ()
-
-    def here(self, name: str) -> bool:
-        """Return whether it is a party whose rows are here."""
-        return name in self._here
-
-    def public(self, name: str) -> bytes:
-        """Return a party's public key."""
-        return self._study.keys[name]
-
-    def opened(self, session: Session, play: Callable[[], Vector | None]) -> Vector:
-        """End the rehearsal."""
-        del play
-        self.opens = session.layout.labels
-        raise _FirstSum
-
-
-def rehearse(study: StudyFile, rows: Mapping[str, Any], question: StudyQuestion) -> Sequence[str]:
-    """Run a question up to its first sum; nothing is sent.
-
-    Args:
-        study: What all agreed on.
-        rows: The rows of the site here; none for an analyst.
-        question: What is asked.
-
-    Returns:
-        Names of the totals that the first sum would open.
-
-    Raises:
-        SecureCompError: The question does not fit the study, or the rows here.
-    """
-    carrier = _Rehearsal(study, tuple(rows))
-    with contextlib.suppress(_FirstSum):
-        question.put_to(programs.study_at(study, carrier, rows))
-    return carrier.opens

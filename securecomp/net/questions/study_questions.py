@@ -6,7 +6,7 @@ A question is a method of `Study` and its arguments, never code.
 import inspect
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -110,8 +110,13 @@ class QuestionRules:
     """
 
     answer: Sequence[str] = ()
-    ask: Sequence[str] = field(default=())
+    ask: Sequence[str] = ()
     most: int = 100
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """Analyses that may be asked."""
+        return (*self.answer, *self.ask)
 
     def refusal(self, question: StudyQuestion, answered: int) -> str | None:
         """Return the rule by which a question is refused, or None.
@@ -120,7 +125,7 @@ class QuestionRules:
             question: What is asked.
             answered: How many questions of this run were answered.
         """
-        if question.ask not in (*self.answer, *self.ask):
+        if question.ask not in self.allowed:
             return f"the study does not allow {question.ask} ([questions] answer, ask)"
         if answered >= self.most:
             return f"{answered} questions were answered, and the study allows no more"
