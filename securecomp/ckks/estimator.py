@@ -11,7 +11,7 @@ from securecomp.ckks import inputs
 from securecomp.ckks.inference_client import InferenceClient, Predictions
 from securecomp.ckks.inference_server import InferenceServer
 from securecomp.ckks.owner import ModelOwner
-from securecomp.ckks.plan import InferencePlan
+from securecomp.ckks.plan import Backend, InferencePlan
 from securecomp.ckks.planner import Activation
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
@@ -62,6 +62,7 @@ class EncryptedLogisticRegression:
         protect_model: bool = False,
         shareable_rows: int = 0,
         model: Literal["plain", "encrypted"] = "plain",
+        backend: Backend | None = None,
         activation: Activation = "client",
         degree: int = 7,
         domain: float | None = None,
@@ -79,6 +80,7 @@ class EncryptedLogisticRegression:
             shareable_rows: Number of rows whose results may be given to anybody
                 (`InferenceClient`).
             model: "encrypted" if the server must not know the model either.
+            backend: "seal" or "native", as for `planner.plan`. By default SEAL where it can do it.
             activation: "server" if the server computes the probabilities, by a polynomial.
             degree: Degree of that polynomial, odd.
             domain: Largest absolute logit for which the polynomial is made. By default the largest
@@ -93,10 +95,10 @@ class EncryptedLogisticRegression:
         if not isinstance(fitted, LogisticModel):
             numbers = LogisticModel.from_sklearn(fitted, bounds)
         if model == "encrypted":
-            if protect_model or shareable_rows or activation == "server":
+            if protect_model or shareable_rows or activation == "server" or backend == "seal":
                 raise ParameterError(
-                    "with an encrypted model, leave out protect_model, shareable_rows and "
-                    'activation="server"'
+                    "with an encrypted model, leave out protect_model, shareable_rows, "
+                    'backend="seal" and activation="server"'
                 )
             identity = Identity.generate(entropy)
             owner = ModelOwner(
@@ -109,6 +111,7 @@ class EncryptedLogisticRegression:
                 precision=precision,
                 protect_model=protect_model,
                 shareable_rows=shareable_rows,
+                backend=backend,
                 activation=activation,
                 degree=degree,
                 domain=domain,

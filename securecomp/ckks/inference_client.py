@@ -1,7 +1,7 @@
 """The client encrypts rows and reads results. It alone has the key."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from securecomp import models
 from securecomp.ckks import inputs
+from securecomp.ckks.circuits import client_circuit
 from securecomp.ckks.enrolment import (
     KEY_FILE_VERSION,
     ClientSession,
@@ -18,9 +19,6 @@ from securecomp.ckks.enrolment import (
     read_key_file,
 )
 from securecomp.ckks.inference_messages import REQUEST_BYTES
-from securecomp.ckks.native.logits import LogitClient
-from securecomp.ckks.native.ring_parameters import LinearParameters
-from securecomp.ckks.seal.sigmoid_scores import ScoreClient
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
@@ -38,26 +36,6 @@ from securecomp.protocol.identity import Identity
 from securecomp.protocol.role import Role, State
 
 Floats = npt.NDArray[np.float64]
-
-
-class ClientCircuit(Protocol):
-    """The side of a circuit that has the key. Its messages have a `request` and `rows`."""
-
-    QUERY: Any
-    ANSWER: Any
-    kind: Kind
-    secret: bytes
-
-    def public(self) -> tuple[bytes, bytes]:
-        """Return the public part of the key: a seed, and the rest."""
-
-    def encrypt(self, array: npt.NDArray[np.float64], request: bytes) -> wire.Bytes:
-        """Return the body of a request for rows that were checked, shape (n, d)."""
-
-    def decrypt(
-        self, answer: Any, payload: memoryview, rows: int, first: int
-    ) -> npt.NDArray[np.float64]:
-        """Return numbers, shape (n, K), not rounded; `first` is the first row's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +158,7 @@ class InferenceClient(Role):
         self._plan = offer.plan
         self._identity = identity
         self._entropy = entropy
-        self._circuit = self._make(secret, workers)
+        self._circuit = client_circuit(self._plan, secret, entropy, workers)
         if registration is None:
             self._registration = Registration.create(
                 offer, name, identity, self._secret_id(), *self._circuit.public()
@@ -197,11 +175,6 @@ class InferenceClient(Role):
     def _secret_id(self) -> bytes:
         # Derived apart from the key itself: it identifies the key and tells nothing about it.
         return prg.derive(self._circuit.secret, "ckks key id", self.offer.digest)[:16]
-
-    def _make(self, secret: bytes | None, workers: int) -> ClientCircuit:
-        if isinstance(self._plan.circuit, LinearParameters):
-            return LogitClient(self._plan, secret, self._entropy, workers)
-        return ScoreClient(self._plan, secret)
 
     @classmethod
     def create(

@@ -48,6 +48,11 @@ def _planning(command: Any) -> Any:
             show_default=True,
             help="Side that turns logits into probabilities.",
         ),
+        click.option(
+            "--backend",
+            type=click.Choice(["seal", "native"]),
+            help="Code that computes on ciphertexts. By default SEAL, where it can do it.",
+        ),
         click.option("--max-rows", type=int, help="Most rows that one client may ask for."),
         click.option(
             "--shareable-rows",

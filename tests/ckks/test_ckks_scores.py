@@ -48,7 +48,7 @@ def test_the_whole_way(sides):
 
 def test_several_batches(sides):
     client, server = sides
-    slots = client.offer.plan.sigmoid.slots
+    slots = client.offer.plan.sigmoid.rows
     rows = table(slots + 3, 4)
     found = client.decrypt(server.predict(client.encrypt(rows))).values[:, 0]
     expected = probabilities(linear_model(4).logits(rows), "sigmoid")[:, 1]
@@ -95,7 +95,7 @@ class TestRefusals:
         server = InferenceServer.create(model, **CHOICES)
         client = InferenceClient.create(server.offer)
         server.register(client.registration.encode())
-        slots = client.offer.plan.sigmoid.slots
+        slots = client.offer.plan.sigmoid.rows
         rows = np.zeros((slots + 9, 4))
         rows[slots + 5] = np.sign(model.weights[0])  # of the second batch
         request = client.encrypt(rows)

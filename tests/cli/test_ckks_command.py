@@ -90,7 +90,10 @@ def risks():
         return list(csv.DictReader(file))
 
 
-def test_the_whole_way(keys, ok, patients, fitted, monkeypatch):
+@pytest.mark.parametrize("backend", ["seal", "native"])
+def test_the_whole_way(table, ok, patients, fitted, monkeypatch, backend):
+    assert f"{backend}: " in ok("publish", "model.json", "risk", "--backend", backend)
+    ok("keygen", "risk.offer", "north")
     monkeypatch.setattr(ckks, "_CHUNK", 200)  # several messages a file
     assert json.loads(ok(*ENCRYPT, "--json"))["rows"] == 569
     said = ok(*PREDICT)
@@ -310,10 +313,15 @@ class TestBadFiles:
 
 def test_the_demonstration(run):
     found = json.loads(run("demo", "inference", "--json").stdout)
-    assert (found["equal"], found["patients"]) == (285, 285)
-    assert 0 < found["error"] < found["promised"] == 1e-4
-    assert found["sent"] < 500
-    assert found["received"] < 40
+    assert [cost["backend"] for cost in found["backends"]] == ["seal", "native"]
+    for cost in found["backends"]:
+        assert (cost["equal"], found["patients"]) == (285, 285)
+        assert 0 < cost["error"] < cost["promised"] == 1e-4
+        assert cost["sent"] < 700
+        assert cost["received"] < 60
+    seal, native = found["backends"]
+    assert seal["one_row"] > 10 * native["one_row"]
     shown = run("demo", "inference", "--protect-model").stdout
     assert "30 of 30" in shown
+    assert "SEAL is not here" in shown
     assert max(map(len, shown.splitlines())) <= 100

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from securecomp.ckks.seal.chebyshev import Encrypted, Series, Value
 from securecomp.ckks.seal.seal_context import Context, SealSecretKey, refusing
 from securecomp.ckks.seal.sigmoid_plan import Reals, SigmoidPlan, reduced
+from securecomp.ckks.seal.weighted_columns import weighted_sums
 from securecomp.core.secret import Secret
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
@@ -213,28 +214,12 @@ class SigmoidServer:
         return models, np.broadcast_to(constants, (len(models),))
 
     def _sums(self, columns: Sequence[bytes], models: Reals) -> list[Any]:
-        """Return each model's weighted sum of the columns over B, not yet rescaled.
-
-        A column is decoded once for all models, and then dropped.
-        """
-        plan, evaluator = self.plan, self._context.evaluator
-        top, levels = float(plan.chain.moduli[-1]), plan.chain.levels
-        factors = models / plan.span
-        # SEAL refuses to multiply by 0. A model of zeros gets one weight of the least size.
-        used = np.rint(factors * top) != 0
-        idle = ~np.any(used, axis=1)
-        used[idle, 0], factors[idle, 0] = True, 1 / top
-        sums: list[Any] = [None] * len(models)
-        for j, column in enumerate(columns):
-            ciphertext = self._context.load(column, levels, plan.scale, seeded=True)
-            for k in np.flatnonzero(used[:, j]):
-                term = self._context.empty()
-                constant = self._context.encode(float(factors[k, j]), levels, top)
-                evaluator.multiply_plain(ciphertext, constant, term)
-                if sums[k] is None:
-                    sums[k] = term
-                else:
-                    evaluator.add_inplace(sums[k], term)
+        """Return each model's weighted sum of the columns over B, not yet rescaled."""
+        plan = self.plan
+        top = float(plan.chain.moduli[-1])
+        sums = weighted_sums(self._context, columns, plan.scale, np.rint(models / plan.span * top))
+        for total in sums:
+            total.scale = plan.scale * top
         return sums
 
     def _score(self, total: Any, intercept: float) -> SigmoidCiphertexts:

@@ -5,9 +5,9 @@ import numpy.typing as npt
 
 from securecomp.ckks.enrolment import Kind, Registration
 from securecomp.ckks.inference_messages import Columns, EncryptedScores
-from securecomp.ckks.native.logits import check_model
+from securecomp.ckks.model_check import check_model
 from securecomp.ckks.plan import InferencePlan
-from securecomp.ckks.planner import Scaled
+from securecomp.ckks.scaled_model import Scaled
 from securecomp.ckks.seal import sigmoid_plan
 from securecomp.ckks.seal.sigmoid_circuit import SigmoidCiphertexts, SigmoidClient, SigmoidServer
 from securecomp.core.secret import Secret
@@ -103,7 +103,7 @@ class ScoreServer:
                 "the plan is for smaller weights than this model's; plan again for this model"
             )
         scaled.check_domain(self.circuit.domain)
-        self.weights = np.array([[float(v) for v in row] for row in scaled.weights])
+        self.weights = scaled.weights
         self.intercepts = np.array(model.intercepts)
 
     def admit(self, registration: Registration) -> "ScoreAccount":
