@@ -8,7 +8,8 @@ import numpy as np
 from securecomp.errors import ParameterError
 from securecomp.models.links import Floats, Label, Link
 
-_SPREAD = 16  # standard deviations around the mean, where a scaler knows both
+_SPREAD = 16  # fewest standard deviations around the mean, where a scaler knows both
+_ROOM = 1 + 1e-9  # for the rounding of a mean and a variance
 
 
 class FittedNumbers(NamedTuple):
@@ -175,7 +176,10 @@ def _affine(step: Any, count: int) -> tuple[Floats, Floats, Floats]:
     if not (step.with_mean or step.with_std):
         return factor, zeros, unknown
     deviation = np.sqrt(step.var_) if step.var_ is not None else np.nan
-    reach = np.abs(step.mean_) + _SPREAD * deviation
+    # No value of n is further from their mean than sd sqrt(n - 1) (Samuelson 1968).
+    seen = np.asarray(getattr(step, "n_samples_seen_", 1), float)
+    spread = np.maximum(_SPREAD, np.sqrt(np.maximum(seen - 1, 0)))
+    reach = (np.abs(step.mean_) + spread * deviation) * _ROOM
     return factor, -centre * factor, np.where(reach == 0, 1.0, reach)
 
 

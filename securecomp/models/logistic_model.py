@@ -91,8 +91,9 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 `Pipeline` of scalers (standard, min-max, max-abs, robust) that ends with one. The
                 scalers are folded into the weights.
             bounds: Largest absolute value of the features as they go into the pipeline: one for
-                all, one each, or by name. By default 16 standard deviations beyond the mean
-                (twice the range, for a scaler that knows just that), and without a scaler 65536.
+                all, one each, or by name. By default sqrt(n - 1) standard deviations beyond the
+                mean, which covers all n training rows, and 16 at least (twice the range, for a
+                scaler that knows just that). Without a scaler 65536.
 
         Raises:
             ParameterError: Not fitted, no logistic model, or a step that is no such scaler.

@@ -172,6 +172,16 @@ class TestBounds:
         mean, deviation = THREE[0].mean(axis=0), THREE[0].std(axis=0)
         assert np.allclose(self.bounds(StandardScaler()), np.abs(mean) + 16 * deviation)
 
+    def test_rare_flags_and_heavy_tails_of_the_training_rows_are_within_them(self):
+        """One patient of 2,000 has the flag, and one laboratory value is far out."""
+        rows = np.random.default_rng(4).lognormal(0, 2, (2000, 2))
+        rows[:, 1] = 0.0
+        rows[7, 1], rows[8, 0] = 1.0, 1e6
+        fitted = make_pipeline(StandardScaler(), lr()).fit(rows, rows[:, 0] > 1)
+        bounds = np.array(LogisticModel.from_sklearn(fitted).bounds)
+        assert (np.abs(rows) <= bounds).all()
+        assert (bounds < np.abs(rows).max(axis=0) * 1.1).all()
+
     @each_case("scaler", [MinMaxScaler(), MaxAbsScaler()])
     def test_of_a_range(self, scaler):
         assert np.allclose(self.bounds(scaler), 2 * np.abs(THREE[0]).max(axis=0))
