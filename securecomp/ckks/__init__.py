@@ -6,7 +6,7 @@ from securecomp.ckks.inference_client import InferenceClient, Predictions
 from securecomp.ckks.inference_server import InferenceServer
 from securecomp.ckks.owner import ModelOwner
 from securecomp.ckks.plan import InferencePlan
-from securecomp.ckks.planner import plan
+from securecomp.ckks.planner import PrecisionWarning, plan
 from securecomp.ckks.request_log import FileRequestLog, MemoryRequestLog
 from securecomp.models import LogisticModel
 
@@ -20,6 +20,7 @@ __all__ = [
     "MemoryRequestLog",
     "ModelOwner",
     "Offer",
+    "PrecisionWarning",
     "Predictions",
     "Registration",
     "plan",

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.ckks.decrypted import Decrypted
 from securecomp.ckks.enrolment import Kind, Registration
 from securecomp.ckks.native.logits import LogitClient, LogitServer
 from securecomp.ckks.native.ring_parameters import LinearParameters
@@ -32,9 +33,7 @@ class ClientCircuit(Protocol):
     def encrypt(self, array: npt.NDArray[np.float64], request: bytes) -> wire.Bytes:
         """Return the body of a request for rows that were checked, shape (n, d)."""
 
-    def decrypt(
-        self, answer: Any, payload: memoryview, rows: int, first: int
-    ) -> npt.NDArray[np.float64]:
+    def decrypt(self, answer: Any, payload: memoryview, rows: int, first: int) -> Decrypted:
         """Return numbers, shape (n, K), not rounded; `first` is the first row's number."""
 
 

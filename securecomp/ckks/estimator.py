@@ -58,13 +58,13 @@ class EncryptedLogisticRegression:
         fitted: Any,
         *,
         bounds: Bounds = None,
-        precision: float = 1e-4,
+        precision: float | None = None,
         protect_model: bool = False,
         shareable_rows: int = 0,
         model: Literal["plain", "encrypted"] = "plain",
         backend: Backend | None = None,
         activation: Activation = "client",
-        degree: int = 7,
+        degree: int | None = None,
         domain: float | None = None,
         workers: int = 1,
         entropy: Entropy = entropy_.system,
@@ -74,7 +74,8 @@ class EncryptedLogisticRegression:
         Args:
             fitted: An estimator for `LogisticModel.from_sklearn`, or a `LogisticModel`.
             bounds: Largest absolute values of the features, as for `LogisticModel.from_sklearn`.
-            precision: Largest error of a logit after rounding.
+            precision: Largest error of a logit after rounding (by default 1e-4), or of a
+                probability that the server computes (0.01).
             protect_model: Hide everything of the model but the logits. The server then answers as
                 many rows as the model has features.
             shareable_rows: Number of rows whose results may be given to anybody
@@ -82,9 +83,9 @@ class EncryptedLogisticRegression:
             model: "encrypted" if the server must not know the model either.
             backend: "seal" or "native", as for `planner.plan`. By default SEAL where it can do it.
             activation: "server" if the server computes the probabilities, by a polynomial.
-            degree: Degree of that polynomial, odd.
-            domain: Largest absolute logit for which the polynomial is made. By default the largest
-                that the bounds allow.
+            degree: Degree of that polynomial, odd. By default it follows from the precision.
+            domain: Largest absolute logit for which the polynomial is made, 8 by default. Rows
+                beyond it are finished by the client.
             workers: Threads of client and server.
             entropy: Source of keys, masks and noise.
 

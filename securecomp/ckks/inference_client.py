@@ -47,12 +47,15 @@ class Predictions:
         kind: Whether values are logits or sigmoids.
         classes: The labels, in the order of the probabilities.
         link: How logits become probabilities.
+        outside: Rows with a logit outside the domain of the server's polynomial, shape (n,). The
+            client computes their probabilities from the logits, which the server returns too.
     """
 
     values: Floats
     kind: Kind
     classes: tuple[models.Label, ...]
     link: models.Link
+    outside: npt.NDArray[np.bool_]
 
     @property
     def logits(self) -> Floats:
@@ -254,11 +257,12 @@ class InferenceClient(Role):
         try:
             if answer.rows != rows:
                 raise DecodeError(f"answers {answer.rows} rows, and {rows} were asked about")
-            values = circuit.decrypt(answer, payload, rows, first)
+            found = circuit.decrypt(answer, payload, rows, first)
         except DecodeError as error:
             raise RemoteProtocolError(self.offer.server, str(error)) from None
-        rounded = np.round(values, self._plan.decimals) + 0.0  # no negative zero
-        return Predictions(rounded, circuit.kind, self._plan.classes, self._plan.link)
+        rounded = np.round(found.values, self._plan.decimals) + 0.0  # no negative zero
+        plan = self._plan
+        return Predictions(rounded, circuit.kind, plan.classes, plan.link, found.outside)
 
     def _read(
         self, data: wire.Buffer, kind: type[wire.M], sender: str, recipient: str

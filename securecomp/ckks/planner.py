@@ -3,6 +3,7 @@
 The error bounds are proven in `native.linear_plan` and `seal.slot_plan`.
 """
 
+import warnings
 from fractions import Fraction
 from typing import Literal
 
@@ -18,30 +19,37 @@ from securecomp.errors import ParameterError
 from securecomp.models import LogisticModel
 
 Activation = Literal["client", "server"]
+_LARGE = 1e-2
 _DEGREES = (2048, 4096, 8192, 16384, 32768)
+
+
+class PrecisionWarning(UserWarning):
+    """A plan whose probabilities may be off by more than 0.01."""
 
 
 def plan(
     model: LogisticModel,
     *,
-    precision: float = 1e-4,
+    precision: float | None = None,
     protect_model: bool = False,
     encrypted: bool = False,
     max_rows: int | None = None,
     shareable_rows: int = 0,
     backend: Backend | None = None,
     activation: Activation = "client",
-    degree: int = 7,
+    degree: int | None = None,
     domain: float | None = None,
 ) -> InferencePlan:
     """Choose a circuit whose error is at most `precision`, and the smallest ring for it.
 
-    If the server computes probabilities, the precision is that of its arithmetic. The error of the
-    polynomial comes on top, and the plan's precision includes both.
+    If the server computes probabilities, the precision is that of a probability, and the degree
+    follows from it. With a degree given, the precision is that of the server's arithmetic; the
+    error of the polynomial comes on top, and the plan's precision includes both.
 
     Args:
         model: The model. Its bounds are rounded up to powers of 2.
-        precision: Largest error of a logit after rounding. Rounding takes half of it.
+        precision: Largest error of a logit after rounding. Rounding takes half of it. By default
+            1e-4, and 0.01 of a probability if the server computes these.
         protect_model: Hide everything of the model but the logits from the client, and answer
             fewer rows than determine the model.
         encrypted: Whether the model is encrypted for the server.
@@ -52,10 +60,13 @@ def plan(
             By default SEAL wherever it can do it: TenSEAL is installed, the model is neither
             protected nor encrypted, no results are shared, and a ring reaches the precision.
         activation: The side that computes probabilities from logits.
-        degree: Degree of the server's polynomial, odd.
-        domain: Largest absolute logit for which the polynomial is made. By default the largest
-            that the bounds allow. A smaller one is more precise, and batches with a logit beyond
-            it are refused.
+        degree: Degree of the server's polynomial, odd. By default the smallest that is precise.
+        domain: Largest absolute logit for which the polynomial is made: 8 by default, or the
+            largest that the bounds allow if this is less. Rows with a logit beyond it are finished
+            by the client, and flagged.
+
+    Warns:
+        PrecisionWarning: The server's probabilities may be off by more than 0.01.
 
     Raises:
         ParameterError: No 128-bit secure ring reaches this precision; more rows than keep a
@@ -63,6 +74,8 @@ def plan(
             cannot do it.
     """
     features = len(model.features)
+    if precision is None:
+        precision = 1e-2 if activation == "server" else 1e-4
     _check_wishes(features, precision, protect_model, encrypted, max_rows, shareable_rows)
     limit = max_rows or (features if protect_model else 0)
     bounds = tuple(2.0 ** power_above(bound) for bound in model.bounds)
@@ -170,35 +183,40 @@ def _sigmoid_plan(
     bounds: tuple[float, ...],
     scaled: Scaled,
     precision: float,
-    degree: int,
+    degree: int | None,
     domain: float | None,
     limit: int,
 ) -> InferencePlan:
     logit_bound = 2.0 ** power_above(max(scaled.logit, Fraction(1, 1 << 10)))
     if domain is None:
-        domain = max(minimax.LEAST_DOMAIN, float(scaled.logit) * (1 + 1e-9))
-        if domain > sigmoid_plan.MOST_DOMAIN:
-            raise ParameterError(
-                f"within the bounds a logit can reach {domain:.4g}, and polynomials are made for "
-                f"up to {sigmoid_plan.MOST_DOMAIN:g}; give smaller bounds, or a domain that the "
-                "logits of real rows keep to"
-            )
+        reach = float(scaled.logit) * (1 + 1e-9)
+        domain = max(minimax.LEAST_DOMAIN, min(reach, sigmoid_plan.USUAL_DOMAIN))
     weight_bound = 2.0 ** power_above(max(*scaled.totals, Fraction(1, 1 << 10)))
+    scaled.check_domain(domain)
+    stated = degree is None
     found = sigmoid_plan.plan(
         len(bounds),
         domain,
-        degree,
+        # Rounding takes half of the precision, the polynomial and its arithmetic a quarter each.
+        sigmoid_plan.least_degree(domain, precision / 4) if degree is None else degree,
         feature_bound=1.0,
         weight_bound=weight_bound,
-        precision=precision / 2,
+        precision=precision / (4 if stated else 2),
     )
-    scaled.check_domain(domain)
+    if found.error > _LARGE:
+        warnings.warn(
+            f"probabilities may be off by {found.error:.2g}: the polynomial of degree "
+            f"{found.degree} is that far from the logistic function for logits up to {domain:g}; "
+            "leave out the degree, or plan a smaller domain",
+            PrecisionWarning,
+            stacklevel=3,
+        )
     return InferencePlan(
         features=model.features,
         bounds=bounds,
         classes=model.classes,
         link=model.link,
-        precision=found.error + precision / 2,
+        precision=precision if stated else found.error + precision / 2,
         error=found.error,
         logit_bound=logit_bound,
         circuit=Sigmoid(
@@ -206,7 +224,7 @@ def _sigmoid_plan(
             moduli=found.chain.moduli,
             special=found.chain.special,
             scale_bits=found.scale_bits,
-            degree=degree,
+            degree=found.degree,
             domain=found.domain,
             weight_bound=weight_bound,
             numeric_error=found.numeric_error,

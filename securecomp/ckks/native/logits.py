@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from securecomp.ckks import inputs
+from securecomp.ckks.decrypted import Decrypted
 from securecomp.ckks.enrolment import Kind, Registration
 from securecomp.ckks.inference_messages import EncryptedLogits, EncryptedWeights, Query
 from securecomp.ckks.model_check import check_logits, check_model
@@ -97,7 +98,7 @@ class LogitClient(Secret):
 
     def decrypt(
         self, answer: EncryptedLogits, payload: memoryview, rows: int, first: int = 1
-    ) -> Floats:
+    ) -> Decrypted:
         """Return logits, shape (n, K), not rounded.
 
         Raises:
@@ -125,7 +126,7 @@ class LogitClient(Secret):
             _add(ring, bodies, linear.flood(ring, plan.linear.release_bits, outputs * rows, seed))
         logits = ring.scaled(bodies, plan.linear.scale_bits).T
         check_logits(logits, plan, first)
-        return logits
+        return Decrypted.inside(logits)
 
     def __repr__(self) -> str:
         return f"LogitClient({self._ring!r})"

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.ckks.decrypted import Decrypted
 from securecomp.ckks.enrolment import Kind, Registration
 from securecomp.ckks.inference_messages import Columns, EncryptedSlots
 from securecomp.ckks.model_check import check_logits, check_model
@@ -76,7 +77,7 @@ class SlotClient(Secret):
 
     def decrypt(
         self, answer: EncryptedSlots, payload: memoryview, rows: int, first: int = 1
-    ) -> Floats:
+    ) -> Decrypted:
         """Return logits, shape (n, K), not rounded.
 
         Raises:
@@ -93,7 +94,7 @@ class SlotClient(Secret):
             for output, data in enumerate(batch):
                 found[place, output] = self._slots(data)[: place.stop - start]
         check_logits(found, self._plan, first)
-        return found
+        return Decrypted.inside(found)
 
     def _slots(self, data: bytes) -> Floats:
         scale = 2.0**self._circuit.scale_bits
