@@ -347,6 +347,9 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ("hides the model", hidden),
             ("results are for", shared),
         ]
+        if self.protect_model:
+            shown = bits - self.linear.flood_bits
+            facts.append(("a client that deviates", f"reads up to {shown} bits a row and logit"))
         if self.model == "encrypted":
             facts.append(("the model is", "encrypted: the server sees neither rows nor weights"))
         return facts

@@ -1,6 +1,7 @@
 """Logistic models as plain numbers, and the columns of tables that they are applied to."""
 
 from securecomp.models.feature_columns import feature_columns
+from securecomp.models.fitted_estimator import UnfittedError
 from securecomp.models.links import (
     Label,
     Link,
@@ -19,6 +20,7 @@ __all__ = [
     "Label",
     "Link",
     "LogisticModel",
+    "UnfittedError",
     "bounds_of",
     "check_classes",
     "feature_columns",

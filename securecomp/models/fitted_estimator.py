@@ -12,6 +12,10 @@ _SPREAD = 16  # fewest standard deviations around the mean, where a scaler knows
 _ROOM = 1 + 1e-9  # for the rounding of a mean and a variance
 
 
+class UnfittedError(ParameterError):
+    """An estimator that has no numbers yet."""
+
+
 class FittedNumbers(NamedTuple):
     """A fitted estimator's numbers, with its scalers folded into the weights.
 
@@ -72,7 +76,7 @@ def _split(fitted: Any) -> tuple[list[Any], Any]:
     """Return the scalers and the classifier."""
     search = hasattr(fitted, "refit") and hasattr(fitted, "estimator")
     if search and not hasattr(fitted, "best_estimator_"):
-        raise ParameterError(
+        raise UnfittedError(
             f"this {type(fitted).__name__} is not fitted, or has refit=False; refit it and call fit"
         )
     fitted = getattr(fitted, "best_estimator_", fitted)
@@ -98,7 +102,7 @@ def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
     name = type(classifier).__name__
     if name == "OneVsRestClassifier":
         if not hasattr(classifier, "estimators_"):
-            raise ParameterError("this OneVsRestClassifier is not fitted; call fit first")
+            raise UnfittedError("this OneVsRestClassifier is not fitted; call fit first")
         if getattr(classifier, "multilabel_", False):
             raise ParameterError(
                 "a multi-label model has several classes for a row; give one model for each label"
@@ -117,7 +121,7 @@ def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
             'LogisticRegressionCV or SGDClassifier(loss="log_loss")'
         )
     if not hasattr(classifier, "coef_"):
-        raise ParameterError(f"this {name} is not fitted; call fit first")
+        raise UnfittedError(f"this {name} is not fitted; call fit first")
     weights = classifier.coef_
     weights = np.asarray(weights.toarray() if hasattr(weights, "toarray") else weights, float)
     intercepts = np.broadcast_to(np.asarray(classifier.intercept_, float), weights.shape[:1])
@@ -152,7 +156,7 @@ def _check_scaler(step: Any) -> None:
             "the model that follows it"
         )
     if not hasattr(step, "n_features_in_"):
-        raise ParameterError(f"the pipeline's {name} is not fitted; call fit first")
+        raise UnfittedError(f"the pipeline's {name} is not fitted; call fit first")
     if getattr(step, "clip", False):
         raise ParameterError(f"{name}(clip=True) is not linear; use clip=False")
 

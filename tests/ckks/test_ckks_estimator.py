@@ -8,11 +8,15 @@ import pytest
 import scipy.sparse
 from cases import each_case
 from ckks.parties import Parties, linear_model, stream, table
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from securecomp.ckks import EncryptedLogisticRegression, InferenceClient
 from securecomp.ckks.plan import MAX_ROWS
@@ -193,8 +197,20 @@ class TestChoices:
         got = ours.decision_function(table(3, 4))
         assert np.abs(got - linear_model(4).logits(table(3, 4))[:, 0]).max() <= 1e-4
         with pytest.raises(BudgetError):
-            ours.predict(table(2, 4))
+            ours.predict(table(2, 4, seed=9)[1:].repeat(2, axis=0) * [[1], [0.5]])
         assert ours.traffic_.requests == 1
+
+    def test_rows_of_a_protected_model_cost_its_budget_once(self):
+        """Whatever is asked of them, and however often they are in a table."""
+        ours = EncryptedLogisticRegression(linear_model(4), protect_model=True)
+        rows = table(4, 4)
+        probabilities = ours.predict_proba(rows)
+        assert np.array_equal(ours.predict_proba(rows[[2, 2, 0]]), probabilities[[2, 2, 0]])
+        assert ours.predict(rows[::-1]).tolist() == ours.predict(rows)[::-1].tolist()
+        assert (ours.traffic_.requests, ours.traffic_.rows) == (1, 4)
+        with pytest.raises(BudgetError):
+            ours.predict(-rows[:1])
+        assert "a client that deviates" in str(ours.plan_)
 
     def test_more_rows_than_a_protected_model_answers(self):
         """Nothing is sent, also where the first of several requests would be answered."""
@@ -220,7 +236,7 @@ class TestChoices:
         with pytest.raises(ParameterError, match="is not a logistic regression"):
             EncryptedLogisticRegression("model.pkl")
         with pytest.raises(ParameterError, match="is not fitted"):
-            EncryptedLogisticRegression(lr())
+            EncryptedLogisticRegression(lr()).predict(table(1))
 
     @each_case("precision", [0.1, 1e-6, 1e-10])
     @each_case("backend", BACKENDS)
@@ -230,6 +246,53 @@ class TestChoices:
         want = linear_model().logits(table(100))[:, 0]
         assert np.abs(got - want).max() <= precision
         assert not np.array_equal(got, want)
+
+
+class TestConventions:
+    """What scikit-learn's tools ask of an estimator."""
+
+    def test_a_clone_is_fitted_anew(self):
+        fitted, rows = iris()
+        ours = EncryptedLogisticRegression(fitted, precision=1e-3, bounds=10.0)
+        copy = clone(ours)
+        assert copy.get_params()["precision"] == 1e-3
+        assert copy.get_params()["estimator__max_iter"] == 5000
+        with pytest.raises(NotFittedError):
+            check_is_fitted(copy)
+        names = fitted.predict(rows)
+        copy.fit(rows, names)
+        check_is_fitted(copy)
+        assert copy.client_ is not ours.client_
+        assert copy.score(rows, names) == ours.score(rows, names) == 1.0
+        assert is_classifier(copy)
+        expected = np.log(copy.estimator_.predict_proba(rows[:9]))
+        assert np.abs(copy.predict_log_proba(rows[:9]) - expected).max() < 0.01
+
+    def test_cross_validation_and_a_search(self):
+        rows, target = load_iris(return_X_y=True)
+        ours = EncryptedLogisticRegression(lr(), bounds=10.0)
+        plain = cross_val_score(lr(), rows, target, cv=3)
+        assert cross_val_score(ours, rows, target, cv=3) == pytest.approx(plain)
+        search = GridSearchCV(ours, {"estimator__C": [1e-3, 1.0]}, cv=3).fit(rows, target)
+        assert search.best_params_ == {"estimator__C": 1.0}
+
+    def test_parameters_that_change_plan_again(self):
+        ours = EncryptedLogisticRegression(linear_model(), precision=1e-2)
+        assert ours.set_params(precision=1e-5).plan_.precision == 1e-5
+        with pytest.raises(ParameterError, match="no parameter 'C'; known are"):
+            ours.set_params(C=1.0)
+        with pytest.raises(ParameterError, match="a LogisticModel cannot be fitted"):
+            ours.fit([[1.0]], [1])
+
+    def test_object_columns_of_numbers(self):
+        ours = EncryptedLogisticRegression(linear_model())
+        frame = pandas.DataFrame(table(4), columns=["x0", "x1", "x2"])
+        want = ours.decision_function(frame)
+        assert np.abs(ours.decision_function(frame.astype(object)) - want).max() <= 2e-4
+        frame = frame.astype(object)
+        frame.loc[2, "x1"] = "much"
+        with pytest.raises(ParameterError, match="feature 'x1', row 3: is not a number"):
+            ours.decision_function(frame)
 
 
 class TestThreads:
