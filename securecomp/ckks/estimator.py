@@ -17,7 +17,7 @@ from securecomp.ckks.planner import Activation
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.errors import ParameterError
-from securecomp.models import Bounds, LogisticModel, UnfittedError, labels
+from securecomp.models import Bounds, LogisticModel, UnfittedError, client_steps, labels
 from securecomp.protocol.identity import Identity
 
 
@@ -54,8 +54,8 @@ class EncryptedLogisticRegression:
         traffic_: Counts of messages, rows and bytes.
         estimator_: What `fit` has fitted, on plaintext; missing before.
         classes_: The labels.
-        n_features_in_: Number of features.
-        feature_names_in_: Names of the features.
+        n_features_in_: Number of encrypted features: outputs of the steps that are the client's.
+        feature_names_in_: Their names.
     """
 
     _estimator_type = "classifier"
@@ -116,9 +116,10 @@ class EncryptedLogisticRegression:
 
     def _prepare(self, fitted: Any) -> None:
         """Plan for a fitted model, and draw the keys."""
-        numbers = fitted
+        numbers, self._steps = fitted, list[Any]()
         if not isinstance(fitted, LogisticModel):
             numbers = LogisticModel.from_sklearn(fitted, self.bounds)
+            self._steps = client_steps(fitted)
         workers, entropy = self.workers, self.entropy
         if self.model == "encrypted":
             server, owner = self._with_owner(numbers)
@@ -222,6 +223,8 @@ class EncryptedLogisticRegression:
     def _predict(self, table: Any) -> Predictions:
         if not self.__sklearn_is_fitted__():
             raise UnfittedError("this EncryptedLogisticRegression is not fitted; call fit first")
+        for step in self._steps:  # what does not fold into weights is for whoever has the rows
+            table = step.transform(table)
         # All rows are checked before any is sent.
         rows = inputs.rows(table, self.plan_, one_request=False)
         if not self.plan_.max_rows:

@@ -1,7 +1,7 @@
 """Logistic models as plain numbers, and the columns of tables that they are applied to."""
 
 from securecomp.models.feature_columns import feature_columns
-from securecomp.models.fitted_estimator import UnfittedError
+from securecomp.models.fitted_estimator import client_steps
 from securecomp.models.links import (
     Label,
     Link,
@@ -13,6 +13,7 @@ from securecomp.models.links import (
     winners,
 )
 from securecomp.models.logistic_model import DEFAULT_BOUND, Bounds, LogisticModel, bounds_of
+from securecomp.models.pipeline_steps import UnfittedError
 
 __all__ = [
     "DEFAULT_BOUND",
@@ -23,6 +24,7 @@ __all__ = [
     "UnfittedError",
     "bounds_of",
     "check_classes",
+    "client_steps",
     "feature_columns",
     "labels",
     "link_probabilities",

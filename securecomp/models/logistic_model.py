@@ -88,15 +88,17 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Args:
             fitted: A `LogisticRegression`, `LogisticRegressionCV`, `SGDClassifier` with
                 `loss="log_loss"`, a `OneVsRestClassifier` or a search over one of these, or a
-                `Pipeline` of scalers (standard, min-max, max-abs, robust) that ends with one. The
-                scalers are folded into the weights.
+                `Pipeline` that ends with one. Scalers, selections, `PCA` and `ColumnTransformer`
+                are folded into the weights. Steps up to the last `OneHotEncoder`,
+                `PolynomialFeatures` or `SimpleImputer` are for the client: the features of the
+                model are their outputs, by scikit-learn's names.
             bounds: Largest absolute value of the features as they go into the pipeline: one for
                 all, one each, or by name. By default sqrt(n - 1) standard deviations beyond the
                 mean, which covers all n training rows, and 16 at least (twice the range, for a
                 scaler that knows just that). Without a scaler 65536.
 
         Raises:
-            ParameterError: Not fitted, no logistic model, or a step that is no such scaler.
+            ParameterError: Not fitted, no logistic model, or another kind of step, which is named.
         """
         found = fitted_estimator.read(fitted)
         largest = np.where(np.isnan(found.reach), DEFAULT_BOUND, found.reach)
