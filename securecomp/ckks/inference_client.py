@@ -78,6 +78,15 @@ class Predictions:
         return models.link_probabilities(np.clip(self.values, 0, 1), self.link)
 
     @property
+    def means(self) -> Floats:
+        """The means of a regression, shape (n,).
+
+        Raises:
+            ParameterError: The model predicts classes.
+        """
+        return models.means(self.values, self.link)
+
+    @property
     def labels(self) -> npt.NDArray[Any]:
         """The most likely class of each row."""
         middle = 0.0 if self.kind == "logits" else 0.5

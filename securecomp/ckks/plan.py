@@ -17,7 +17,7 @@ from securecomp.ckks.native.ring_parameters import LinearParameters, Sigmoid
 from securecomp.ckks.seal import sigmoid_plan
 from securecomp.ckks.seal.slot_circuit import MOST_FEATURES, SlotCircuit
 from securecomp.errors import ParameterError
-from securecomp.models import Label, Link, check_classes
+from securecomp.models import Label, Link, check_classes, sums
 from securecomp.protocol import wire
 
 Backend = Literal["seal", "native"]
@@ -82,7 +82,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         check_classes(self.classes)
         if not (0 < self.error < self.precision < 1):
             raise ParameterError("a plan's precision lies between its error and 1")
-        if (self.link == "sigmoid") != (len(self.classes) == 2) or len(self.classes) < 2:
+        if not sums(self.link, self.classes):
             raise ParameterError("the plan's classes do not match its link")
         if self.max_rows < 0 or self.shareable_rows < 0:
             raise ParameterError("a number of rows cannot be negative")
@@ -115,7 +115,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ParameterError("the plan's error is more than half of its precision")
 
     def _check_sigmoid(self, c: Sigmoid) -> None:
-        if self.link == "softmax":
+        if self.link not in ("sigmoid", "ovr"):
             raise ParameterError(
                 "a server computes probabilities of two classes or one against the rest only"
             )
@@ -151,7 +151,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def outputs(self) -> int:
         """Logits of one row."""
-        return 1 if self.link == "sigmoid" else len(self.classes)
+        return sums(self.link, self.classes)
 
     @property
     def backend(self) -> Backend:

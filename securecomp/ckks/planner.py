@@ -82,7 +82,7 @@ def plan(
     scaled = Scaled(model, bounds)
     hiding = bool(protect_model or encrypted or shareable_rows)
     if activation == "server":
-        if hiding or model.link == "softmax":
+        if hiding or model.link not in ("sigmoid", "ovr"):
             raise ParameterError(
                 "a server computes probabilities only with a plain, unprotected model of two "
                 "classes or one against the rest, and for the client alone; otherwise use "

@@ -3,13 +3,17 @@
 from securecomp.models.feature_columns import feature_columns
 from securecomp.models.fitted_estimator import client_steps
 from securecomp.models.links import (
+    LOGISTIC,
+    REGRESSIONS,
     Label,
     Link,
     check_classes,
     labels,
     link_probabilities,
+    means,
     probabilities,
     sigmoid,
+    sums,
     winners,
 )
 from securecomp.models.logistic_model import DEFAULT_BOUND, Bounds, LogisticModel, bounds_of
@@ -17,6 +21,8 @@ from securecomp.models.pipeline_steps import UnfittedError
 
 __all__ = [
     "DEFAULT_BOUND",
+    "LOGISTIC",
+    "REGRESSIONS",
     "Bounds",
     "Label",
     "Link",
@@ -28,7 +34,9 @@ __all__ = [
     "feature_columns",
     "labels",
     "link_probabilities",
+    "means",
     "probabilities",
     "sigmoid",
+    "sums",
     "winners",
 ]

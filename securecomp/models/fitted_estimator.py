@@ -1,34 +1,40 @@
 """The numbers of a fitted scikit-learn estimator, without importing scikit-learn."""
 
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from securecomp.errors import ParameterError
-from securecomp.models import pipeline_steps
-from securecomp.models.links import Floats, Label, Link
+from securecomp.models import pipeline_steps, statsmodels_results
+from securecomp.models.fitted_numbers import FittedNumbers
+from securecomp.models.links import REGRESSIONS, Floats, Label, Link
 from securecomp.models.pipeline_steps import UnfittedError
 
-
-class FittedNumbers(NamedTuple):
-    """A fitted estimator's numbers, with its affine steps folded into the weights.
-
-    Attributes:
-        weights: Shape (K, d).
-        intercepts: Shape (K,).
-        classes: The labels, in the order of the probabilities.
-        features: Names of the features, as they are after the client's steps.
-        reach: Bound of each feature's values that the training data suggest; NaN if unknown.
-        link: Link from logits to probabilities.
-    """
-
-    weights: Floats
-    intercepts: Floats
-    classes: tuple[Label, ...]
-    features: tuple[str, ...]
-    reach: Floats
-    link: Link
+_MARGINS = (
+    "LinearSVC",
+    "PassiveAggressiveClassifier",
+    "Perceptron",
+    "RidgeClassifier",
+    "RidgeClassifierCV",
+)
+_IDENTITY = (
+    "ARDRegression",
+    "BayesianRidge",
+    "ElasticNet",
+    "ElasticNetCV",
+    "HuberRegressor",
+    "Lasso",
+    "LassoCV",
+    "LassoLars",
+    "LinearRegression",
+    "LinearSVR",
+    "QuantileRegressor",
+    "Ridge",
+    "RidgeCV",
+    "SGDRegressor",
+    "TheilSenRegressor",
+)
 
 
 def read(fitted: Any) -> FittedNumbers:
@@ -38,6 +44,8 @@ def read(fitted: Any) -> FittedNumbers:
         ParameterError: Not fitted, not a logistic model, or a step that neither folds nor is for
             the client.
     """
+    if statsmodels_results.recognised(fitted):
+        return statsmodels_results.read(fitted)
     steps, classifier = _split(fitted)
     for step in steps:
         pipeline_steps.check(step)
@@ -60,7 +68,7 @@ def read(fitted: Any) -> FittedNumbers:
     return FittedNumbers(
         weights=weights,
         intercepts=intercepts,
-        classes=tuple(_label(c) for c in classifier.classes_),
+        classes=() if link in REGRESSIONS else tuple(_label(c) for c in classifier.classes_),
         features=names,
         reach=largest,
         link=link,
@@ -117,20 +125,17 @@ def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
         weights = np.vstack([p[0] for p in parts])
         intercepts = np.concatenate([p[1] for p in parts])
         return weights, intercepts, "sigmoid" if len(parts) == 1 else "ovr"
-    logistic = name in ("LogisticRegression", "LogisticRegressionCV", "DPLogisticRegression") or (
-        name == "SGDClassifier" and classifier.loss == "log_loss"
-    )
-    if not logistic:
-        loss = f" with loss {classifier.loss!r}" if hasattr(classifier, "loss") else ""
-        raise ParameterError(
-            f"{name}{loss} is not a logistic regression; use LogisticRegression, "
-            'LogisticRegressionCV or SGDClassifier(loss="log_loss")'
-        )
+    link = _kind(classifier, name)
     if not hasattr(classifier, "coef_"):
         raise UnfittedError(f"this {name} is not fitted; call fit first")
     weights = classifier.coef_
     weights = np.asarray(weights.toarray() if hasattr(weights, "toarray") else weights, float)
+    if link in REGRESSIONS and weights.ndim > 1 and len(weights) > 1:
+        raise ParameterError(f"this {name} has several targets; give one model for each")
+    weights = np.atleast_2d(weights)
     intercepts = np.broadcast_to(np.asarray(classifier.intercept_, float), weights.shape[:1])
+    if link is not None:
+        return weights, intercepts, link
     multi_class = getattr(classifier, "multi_class", "")
     if len(classifier.classes_) == 2:
         if multi_class == "multinomial":
@@ -146,6 +151,38 @@ def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
         or getattr(classifier, "solver", "") == "liblinear"
     )
     return weights, intercepts, "ovr" if ovr else "softmax"
+
+
+def _kind(classifier: Any, name: str) -> Link | None:
+    """Return a model's link; None for a logistic regression, whose link needs more.
+
+    Raises:
+        ParameterError: Not a linear model.
+    """
+    if name in ("LogisticRegression", "LogisticRegressionCV", "DPLogisticRegression"):
+        return None
+    if name == "SGDClassifier":
+        return None if classifier.loss == "log_loss" else "margin"
+    if name in _MARGINS:
+        return "margin"
+    if name in _IDENTITY:
+        return "identity"
+    if name in ("PoissonRegressor", "GammaRegressor"):
+        return "log"
+    if name == "TweedieRegressor":
+        if classifier.link == "auto":
+            return "log" if classifier.power > 0 else "identity"
+        return "log" if classifier.link == "log" else "identity"
+    raise ParameterError(
+        f"{name} is not a logistic regression, and no linear model whose weights are known here"
+    )
+
+
+def name_of(fitted: Any) -> str:
+    """Return the kind of a model, without the pipeline or search around it."""
+    model = _split(fitted)[1]
+    loss = f" with loss {model.loss!r}" if hasattr(model, "loss") else ""
+    return f"{type(model).__name__}{loss}"
 
 
 def _names(first: Any, count: int) -> tuple[str, ...]:
