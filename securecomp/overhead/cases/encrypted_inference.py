@@ -126,12 +126,13 @@ def scoring(degree: int, rows: int) -> Job:
 
 
 def for_users(rows: int | None, features: int) -> Iterator[Case]:
-    """Yield client and server together, with logits and with a sigmoid on the server."""
-    scoring: dict[str, Any] = {"activation": "server"}
-    for name, title, options in (
-        ("logits", "Inference", {}),
-        ("sigmoid", "Inference, sigmoid", scoring),
-    ):
+    """Yield client and server together: logits by each backend, and a sigmoid on the server."""
+    ways: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("logits", "Inference, native kernels", {}),
+        ("seal", "Inference, SEAL", {"backend": "seal"}),
+        ("sigmoid", "Inference, sigmoid", {"activation": "server"}),
+    )
+    for name, title, options in ways:
         yield Case(
             f"inference/{name}",
             title,
