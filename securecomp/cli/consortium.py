@@ -10,6 +10,7 @@ import click
 from securecomp.cli import answers, transcripts
 from securecomp.cli import network_options as net
 from securecomp.cli import option_values as values
+from securecomp.cli.without_pandas import without_pandas
 from securecomp.cli.written_pages import check_page, write_page
 from securecomp.show.console import plain_errors, plain_warnings, status
 
@@ -192,6 +193,7 @@ def join(
         if not as_json:
             for line in _summary(agreed):
                 click.echo(line)
+        without_pandas()
         frame = read_table(data, delimiter=given["delimiter"], decimal_comma=given["decimal_comma"])
         if not yes:
             click.confirm("Send this site's part of these totals?", abort=True, err=True)
