@@ -10,6 +10,9 @@ are signed by the parties' keys (`signed_requests`), so a proxy that ends TLS ca
     GET  /health, /metrics        for those who run it
 
 Each run (?run=NAME) has queues of its own: who still waits in one run takes nothing of another.
+
+A request's signature is checked before its body is read; `request_limits` bounds what a party may
+ask, and `relay_store` what it may leave behind. The bounds are of all its runs together.
 """
 
 import asyncio
@@ -34,6 +37,7 @@ from securecomp.errors import AuthenticationError, ParameterError, RemoteProtoco
 from securecomp.net import signed_requests
 from securecomp.net.parties import Parties
 from securecomp.net.relay_store import RelayStore
+from securecomp.net.request_limits import RequestLimits
 
 LONGEST_WAIT = 25.0
 """Seconds; proxies often cut a connection after 30."""
@@ -42,9 +46,11 @@ LARGEST_BODY = 64 << 20
 LONGEST_STALL = 60.0
 """Seconds without a byte of a body."""
 MOST_TAKEN = 16 << 20
-_MOST_WAITING = 8  # requests of one party that wait at the same time
+_SMALL_BODY = 1 << 20  # of larger ones a party may send few at a time
+_LONGEST_RUN = 200  # characters of a run's name
 
 _Batch = list[tuple[str, str, bytes]]
+_NOBODY = asyncio.Event()
 
 
 class Relay:
@@ -58,16 +64,14 @@ class Relay:
             store: The SQLite file.
         """
         self._studies = {study.id: study for study in studies}
-        self._keys = {
-            study.id: {urllib.parse.quote(name, safe=""): key for name, key in study.keys.items()}
-            for study in studies
-        }
+        self._keys = {study.id: signed_requests.signing_keys(study.keys) for study in studies}
         self._store = RelayStore(store)
         # In memory: a request that is repeated after a restart does what it did before, once more.
         self._nonces: dict[str, float] = {}
         self._seen: dict[tuple[str, str], float] = {}
+        self._limits = RequestLimits()
+        # Of a party, in all its runs. An event is set once, and another takes its place.
         self._news: defaultdict[tuple[str, str], asyncio.Event] = defaultdict(asyncio.Event)
-        self._waiting: defaultdict[tuple[str, str], int] = defaultdict(int)
 
     def app(self) -> Starlette:
         """Return the application."""
@@ -105,15 +109,15 @@ class Relay:
                 f"{request.headers.get('securecomp-version', '')[:20]!r}; install the same release "
                 "on both sides",
             )
-        body = await _body(request)
+        if len(request.query_params.get("run", "")) > _LONGEST_RUN:
+            raise HTTPException(400, f"a run's name has at most {_LONGEST_RUN} characters")
         try:
-            name, nonce = signed_requests.verify(
+            name, nonce, content = signed_requests.verify(
                 request.headers,
                 self._keys[study.id],
                 request.method,
                 request.url.path,
                 request.url.query,
-                body,
                 time.time(),
             )
         except AuthenticationError as error:
@@ -124,9 +128,21 @@ class Relay:
         self._nonces[nonce] = now
         while now - next(iter(self._nonces.values())) > 2 * signed_requests.WINDOW:
             del self._nonces[next(iter(self._nonces))]
-        party = urllib.parse.unquote(name)
-        self._seen[study.id, party] = now
-        return study, party, body
+        party = study.id, urllib.parse.unquote(name)
+        self._seen[party] = now
+        _put_off(self._limits.request(party))
+        if _is_large(request):
+            _put_off(self._limits.begin(party, body=True))
+            try:
+                body = await _body(request)
+            finally:
+                self._limits.end(party, body=True)
+        else:
+            body = await _body(request)
+        self._limits.read(party, len(body))
+        if signed_requests.digest(body) != content:
+            raise HTTPException(401, "the body is not the one that was signed")
+        return study, party[1], body
 
     async def _post(self, request: Request) -> Response:
         study, sender, body = await self._sender(request)
@@ -146,7 +162,7 @@ class Relay:
         except ParameterError as error:
             raise HTTPException(507, str(error)) from None
         for recipient in {recipient for recipient, _, _ in batch}:
-            self._news[_queues(study, request), recipient].set()
+            self._news.pop((study.id, recipient), _NOBODY).set()
         return Response(status_code=204)
 
     async def _get(self, request: Request) -> Response:
@@ -158,19 +174,13 @@ class Relay:
                 raise ValueError
         except ValueError:
             raise HTTPException(400, "after and wait are numbers") from None
-        place = _queues(study, request), recipient
-        if self._waiting[place] >= _MOST_WAITING:
-            raise HTTPException(429, "too many requests wait for this party's messages")
+        place, party = (_queues(study, request), recipient), (study.id, recipient)
         end = time.monotonic() + wait
-        self._waiting[place] += 1
+        _put_off(self._limits.begin(party, body=False))
         try:
             while True:
-                news = self._news[place]
-                news.clear()
-                try:
-                    found = await run_in_threadpool(self._store.take, *place, after, MOST_TAKEN)
-                except ParameterError as error:
-                    raise HTTPException(507, str(error)) from None
+                news = self._news[party]  # before looking: what comes later sets it
+                found = await run_in_threadpool(self._store.take, *place, after, MOST_TAKEN)
                 left = end - time.monotonic()
                 if found or left <= 0:
                     return Response(msgspec.msgpack.encode(found), media_type="application/msgpack")
@@ -179,7 +189,7 @@ class Relay:
         except asyncio.CancelledError:  # the relay is being stopped
             return PlainTextResponse("the relay is being stopped\n", 503)
         finally:
-            self._waiting[place] -= 1
+            self._limits.end(party, body=False)
 
     async def _status(self, request: Request) -> Response:
         study, _, _ = await self._sender(request)
@@ -202,6 +212,7 @@ class Relay:
         number, size = await run_in_threadpool(self._store.counts)
         return PlainTextResponse(
             f"securecomp_relay_messages_waiting {number}\nsecurecomp_relay_bytes_waiting {size}\n"
+            f"securecomp_relay_requests_put_off {self._limits.refused()}\n"
         )
 
 
@@ -210,10 +221,32 @@ def _queues(study: Parties, request: Request) -> str:
     return f"{study.id}/{request.query_params.get('run', '')}"
 
 
+def _put_off(seconds: float) -> None:
+    """Refuse a request for some seconds, if there are any."""
+    if seconds:
+        raise HTTPException(
+            429,
+            "the party asks more than this relay serves at a time",
+            {"Retry-After": str(math.ceil(seconds))},
+        )
+
+
+def _length(request: Request) -> int:
+    """Return the length of a body, as far as the request says it."""
+    said = request.headers.get("content-length", "")
+    return int(said[:20]) if said.isdecimal() else 0
+
+
+def _is_large(request: Request) -> bool:
+    return _length(request) > _SMALL_BODY or "transfer-encoding" in request.headers
+
+
 async def _body(request: Request) -> bytes:
     """Read a body of bounded length."""
     parts: list[bytes] = []
     size = 0
+    if _length(request) > LARGEST_BODY:
+        raise HTTPException(413, f"a request has at most {LARGEST_BODY >> 20} MiB")
     try:
         stream = aiter(request.stream())
         while True:
@@ -233,4 +266,4 @@ async def _body(request: Request) -> bytes:
 
 
 async def _refusal(_: Request, error: Any) -> Response:
-    return PlainTextResponse(f"{error.detail}\n", error.status_code)
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)
