@@ -8,6 +8,7 @@ are signed by the parties' keys (`signed_requests`), so a proxy that ends TLS ca
     GET  /v1/STUDY/messages       waits up to 25 seconds for messages after ?after=N
     GET  /v1/STUDY/status         when each party was last seen, and what waits for it
     GET  /health, /metrics        for those who run it
+    GET  /page                    the same for people who know a token, if there is one
 
 Each run (?run=NAME) has queues of its own: who still waits in one run takes nothing of another.
 
@@ -35,6 +36,7 @@ from starlette.routing import Route
 
 from securecomp.errors import AuthenticationError, ParameterError, RemoteProtocolError
 from securecomp.net import signed_requests
+from securecomp.net.pages.relay_page import RelayNews, RelayPage
 from securecomp.net.parties import Parties
 from securecomp.net.relay_store import RelayStore
 from securecomp.net.request_limits import RequestLimits
@@ -56,22 +58,28 @@ _NOBODY = asyncio.Event()
 class Relay:
     """Queues of some studies."""
 
-    def __init__(self, studies: Sequence[Parties], store: Path) -> None:
+    def __init__(
+        self, studies: Sequence[Parties], store: Path, page_token: str | None = None
+    ) -> None:
         """Serve these studies, and no other.
 
         Args:
             studies: Whose parties may send.
             store: The SQLite file.
+            page_token: What a browser must know to see the page; None for no page.
         """
         self._studies = {study.id: study for study in studies}
         self._keys = {study.id: signed_requests.signing_keys(study.keys) for study in studies}
         self._store = RelayStore(store)
         # In memory: a request that is repeated after a restart does what it did before, once more.
         self._nonces: dict[str, float] = {}
-        self._seen: dict[tuple[str, str], float] = {}
+        self._news = RelayNews()
+        self._page = (
+            None if page_token is None else RelayPage(studies, self._store, self._news, page_token)
+        )
         self._limits = RequestLimits()
         # Of a party, in all its runs. An event is set once, and another takes its place.
-        self._news: defaultdict[tuple[str, str], asyncio.Event] = defaultdict(asyncio.Event)
+        self._arrivals: defaultdict[tuple[str, str], asyncio.Event] = defaultdict(asyncio.Event)
 
     def app(self) -> Starlette:
         """Return the application."""
@@ -82,6 +90,7 @@ class Relay:
                 Route("/v1/{study}/status", self._status, methods=["GET"]),
                 Route("/health", self._health, methods=["GET"]),
                 Route("/metrics", self._metrics, methods=["GET"]),
+                *(() if self._page is None else self._page.routes()),
             ],
             exception_handlers={HTTPException: _refusal},
             lifespan=self._serving,
@@ -129,7 +138,7 @@ class Relay:
         while now - next(iter(self._nonces.values())) > 2 * signed_requests.WINDOW:
             del self._nonces[next(iter(self._nonces))]
         party = study.id, urllib.parse.unquote(name)
-        self._seen[party] = now
+        self._news.seen[party] = now
         _put_off(self._limits.request(party))
         if _is_large(request):
             _put_off(self._limits.begin(party, body=True))
@@ -161,8 +170,10 @@ class Relay:
             raise HTTPException(409, str(error)) from None
         except ParameterError as error:
             raise HTTPException(507, str(error)) from None
+        if batch:
+            self._news.sent(study.id, request.query_params.get("run", ""), sender, batch[-1][1])
         for recipient in {recipient for recipient, _, _ in batch}:
-            self._news.pop((study.id, recipient), _NOBODY).set()
+            self._arrivals.pop((study.id, recipient), _NOBODY).set()
         return Response(status_code=204)
 
     async def _get(self, request: Request) -> Response:
@@ -179,7 +190,7 @@ class Relay:
         _put_off(self._limits.begin(party, body=False))
         try:
             while True:
-                news = self._news[party]  # before looking: what comes later sets it
+                news = self._arrivals[party]  # before looking: what comes later sets it
                 found = await run_in_threadpool(self._store.take, *place, after, MOST_TAKEN)
                 left = end - time.monotonic()
                 if found or left <= 0:
@@ -197,7 +208,7 @@ class Relay:
         return JSONResponse(
             {
                 name: {
-                    "seen": self._seen.get((study.id, name), 0.0),
+                    "seen": self._news.seen.get((study.id, name), 0.0),
                     "waiting": waiting.get(name, 0),
                 }
                 for name in study.keys

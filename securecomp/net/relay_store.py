@@ -202,6 +202,20 @@ class RelayStore:
         with self._lock:
             return {party: int(size) for party, size in self._db.execute(query, (queues,))}
 
+    def queues(self, study: str) -> dict[str, dict[str, tuple[int, int]]]:
+        """Return the messages that wait in a study, by run and recipient: number and bytes."""
+        query = (
+            "SELECT study, recipient, count(*), total(size) FROM messages "
+            "WHERE study >= ? AND study < ? AND body NOT NULL GROUP BY study, recipient"
+        )
+        self._drop_now()
+        found: dict[str, dict[str, tuple[int, int]]] = {}
+        with self._lock:  # "0" is the character after "/"
+            for queues, party, number, size in self._db.execute(query, (f"{study}/", f"{study}0")):
+                run = queues.removeprefix(f"{study}/")
+                found.setdefault(run, {})[party] = int(number), int(size)
+        return found
+
     def counts(self) -> tuple[int, int]:
         """Return how many messages wait, and their bytes."""
         query = "SELECT count(*), total(size) FROM messages WHERE body NOT NULL"
