@@ -1,131 +1,20 @@
-"""A fitted scikit-learn model that predicts on encrypted rows, in scikit-learn's interface."""
+"""scikit-learn's models on encrypted rows, in scikit-learn's interface."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.ckks import inputs
-from securecomp.ckks.inference_client import InferenceClient, Predictions
-from securecomp.ckks.inference_server import InferenceServer
-from securecomp.ckks.owner import ModelOwner
-from securecomp.ckks.plan import InferencePlan
-from securecomp.ckks.planner import Activation
-from securecomp.core import entropy as entropy_
-from securecomp.core.entropy import Entropy
-from securecomp.errors import ParameterError
-from securecomp.models import Bounds, LogisticModel, labels
-from securecomp.protocol.identity import Identity
+from securecomp.ckks.encrypted_model import EncryptedModel
+from securecomp.models import LOGISTIC, REGRESSIONS, Link
 
 
-@dataclass(slots=True)
-class InferenceTraffic:
-    """Counts of the messages between client and server so far.
+class EncryptedClassifier(EncryptedModel):
+    """A linear classifier that predicts on encrypted rows: one with margins, as `LinearSVC`."""
 
-    Attributes:
-        requests: Number of requests.
-        rows: Number of rows in them.
-        sent: Bytes sent to the server.
-        received: Bytes received from the server.
-    """
-
-    requests: int = 0
-    rows: int = 0
-    sent: int = 0
-    received: int = 0
-
-
-class EncryptedLogisticRegression:
-    """A fitted logistic regression that predicts on encrypted rows.
-
-    Client and server both run here, and exchange the bytes that would cross a network. Between
-    organisations each side runs its own part (`InferenceClient`, `InferenceServer`).
-
-    Attributes:
-        client_: The side with the rows.
-        server_: The side with the model.
-        plan_: The circuit and its promises. Print it to read them.
-        traffic_: Counts of messages, rows and bytes.
-        classes_: The labels.
-        n_features_in_: Number of features.
-        feature_names_in_: Names of the features.
-    """
-
-    def __init__(
-        self,
-        fitted: Any,
-        *,
-        bounds: Bounds = None,
-        precision: float = 1e-4,
-        protect_model: bool = False,
-        shareable_rows: int = 0,
-        model: Literal["plain", "encrypted"] = "plain",
-        activation: Activation = "client",
-        degree: int = 7,
-        domain: float | None = None,
-        workers: int = 1,
-        entropy: Entropy = entropy_.system,
-    ) -> None:
-        """Plan, and draw the keys.
-
-        Args:
-            fitted: An estimator for `LogisticModel.from_sklearn`, or a `LogisticModel`.
-            bounds: Largest absolute values of the features, as for `LogisticModel.from_sklearn`.
-            precision: Largest error of a logit after rounding.
-            protect_model: Hide everything of the model but the logits. The server then answers as
-                many rows as the model has features.
-            shareable_rows: Number of rows whose results may be given to anybody
-                (`InferenceClient`).
-            model: "encrypted" if the server must not know the model either.
-            activation: "server" if the server computes the probabilities, by a polynomial.
-            degree: Degree of that polynomial, odd.
-            domain: Largest absolute logit for which the polynomial is made. By default the largest
-                that the bounds allow.
-            workers: Threads of client and server.
-            entropy: Source of keys, masks and noise.
-
-        Raises:
-            ParameterError: Not a logistic model, or a plan that no secure ring allows.
-        """
-        numbers = fitted
-        if not isinstance(fitted, LogisticModel):
-            numbers = LogisticModel.from_sklearn(fitted, bounds)
-        if model == "encrypted":
-            if protect_model or shareable_rows or activation == "server":
-                raise ParameterError(
-                    "with an encrypted model, leave out protect_model, shareable_rows and "
-                    'activation="server"'
-                )
-            identity = Identity.generate(entropy)
-            owner = ModelOwner(
-                numbers, "owner", "server", identity.public, precision=precision, entropy=entropy
-            )
-            server = InferenceServer(owner.offer, identity, None, workers=workers, entropy=entropy)
-        else:
-            server = InferenceServer.create(
-                numbers,
-                precision=precision,
-                protect_model=protect_model,
-                shareable_rows=shareable_rows,
-                activation=activation,
-                degree=degree,
-                domain=domain,
-                workers=workers,
-                entropy=entropy,
-            )
-        self.client_ = InferenceClient.create(server.offer, workers=workers, entropy=entropy)
-        registration = self.client_.registration.encode()
-        server.register(registration)
-        if model == "encrypted":
-            server.load_model(owner.encrypt(registration))
-        self.server_ = server
-        self.plan_: InferencePlan = server.offer.plan
-        self.traffic_ = InferenceTraffic()
-        self.classes_ = labels(self.plan_.classes)
-        self.n_features_in_ = len(self.plan_.features)
-        self.feature_names_in_ = np.array(self.plan_.features, object)
+    _estimator_type = "classifier"
+    links: ClassVar[tuple[Link, ...]] = (*LOGISTIC, "margin")
+    use: ClassVar[str] = "a linear classifier"
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """Return logits, shape (n,) for two classes, else (n, classes).
@@ -135,30 +24,71 @@ class EncryptedLogisticRegression:
             ParameterError: The server computes probabilities.
             BudgetError: More rows than the plan of a protected model answers.
         """
-        logits = np.concatenate([part.logits for part in self._predict(X)])
-        return logits[:, 0] if self.plan_.link == "sigmoid" else logits
-
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
-        """Return probabilities, shape (n, classes)."""
-        return np.concatenate([part.probabilities for part in self._predict(X)])
+        logits = self._predict(X).logits
+        return logits[:, 0] if self.plan_.outputs == 1 else logits
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
         """Return the most likely class of each row, shape (n,)."""
-        return np.concatenate([part.labels for part in self._predict(X)])
+        return self._predict(X).labels
 
-    def _predict(self, table: Any) -> Iterator[Predictions]:
-        # All rows are checked before any is sent.
-        rows = inputs.rows(table, self.plan_, one_request=False)
-        most = self.plan_.rows_per_request
-        for start in range(0, len(rows), most):
-            request = self.client_.encrypt(rows[start : start + most])
-            answer = self.server_.predict(request)
-            predictions = self.client_.decrypt(answer, first=start + 1)
-            self.traffic_.requests += 1
-            self.traffic_.rows += len(predictions.values)
-            self.traffic_.sent += len(request)
-            self.traffic_.received += len(answer)
-            yield predictions
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """Return the share of rows whose predicted class is the given one."""
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
 
-    def __repr__(self) -> str:
-        return f"EncryptedLogisticRegression({self.n_features_in_} features, {self.plan_.link})"
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(sparse=True),
+        )
+
+
+class EncryptedLogisticRegression(EncryptedClassifier):
+    """A logistic regression that predicts on encrypted rows."""
+
+    links: ClassVar[tuple[Link, ...]] = LOGISTIC
+    use: ClassVar[str] = "a logistic regression"
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Return probabilities, shape (n, classes)."""
+        return self._predict(X).probabilities
+
+    def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Return the logarithms of the probabilities; that of 0 is minus infinity."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class EncryptedRegressor(EncryptedModel):
+    """A linear regression that predicts on encrypted rows, with an identity or a log link.
+
+    The client takes the exponential of a log link itself.
+    """
+
+    _estimator_type = "regressor"
+    links: ClassVar[tuple[Link, ...]] = REGRESSIONS
+    use: ClassVar[str] = "a linear regression"
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """Return the mean of each row, shape (n,). Raises the errors of `EncryptedClassifier`."""
+        return self._predict(X).means
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """Return the share of the variance that the predictions explain, R^2."""
+        truth = np.asarray(y, float)
+        middle = np.average(truth, weights=sample_weight)
+        left = np.average((truth - self.predict(X)) ** 2, weights=sample_weight)
+        return float(1 - left / np.average((truth - middle) ** 2, weights=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=True),
+            regressor_tags=RegressorTags(),
+            input_tags=InputTags(sparse=True),
+        )

@@ -1,7 +1,7 @@
 """The client encrypts rows and reads results. It alone has the key."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from securecomp import models
 from securecomp.ckks import inputs
+from securecomp.ckks.circuits import client_circuit
 from securecomp.ckks.enrolment import (
     KEY_FILE_VERSION,
     ClientSession,
@@ -18,9 +19,6 @@ from securecomp.ckks.enrolment import (
     read_key_file,
 )
 from securecomp.ckks.inference_messages import REQUEST_BYTES
-from securecomp.ckks.native.logits import LogitClient
-from securecomp.ckks.native.ring_parameters import LinearParameters
-from securecomp.ckks.seal.sigmoid_scores import ScoreClient
 from securecomp.core import entropy as entropy_
 from securecomp.core import prg
 from securecomp.core.entropy import Entropy
@@ -40,26 +38,6 @@ from securecomp.protocol.role import Role, State
 Floats = npt.NDArray[np.float64]
 
 
-class ClientCircuit(Protocol):
-    """The side of a circuit that has the key. Its messages have a `request` and `rows`."""
-
-    QUERY: Any
-    ANSWER: Any
-    kind: Kind
-    secret: bytes
-
-    def public(self) -> tuple[bytes, bytes]:
-        """Return the public part of the key: a seed, and the rest."""
-
-    def encrypt(self, array: npt.NDArray[np.float64], request: bytes) -> wire.Bytes:
-        """Return the body of a request for rows that were checked, shape (n, d)."""
-
-    def decrypt(
-        self, answer: Any, payload: memoryview, rows: int, first: int
-    ) -> npt.NDArray[np.float64]:
-        """Return numbers, shape (n, K), not rounded; `first` is the first row's number."""
-
-
 @dataclass(frozen=True, slots=True)
 class Predictions:
     """Results of one request, within the plan's precision and rounded to it.
@@ -69,12 +47,15 @@ class Predictions:
         kind: Whether values are logits or sigmoids.
         classes: The labels, in the order of the probabilities.
         link: How logits become probabilities.
+        outside: Rows with a logit outside the domain of the server's polynomial, shape (n,). The
+            client computes their probabilities from the logits, which the server returns too.
     """
 
     values: Floats
     kind: Kind
     classes: tuple[models.Label, ...]
     link: models.Link
+    outside: npt.NDArray[np.bool_]
 
     @property
     def logits(self) -> Floats:
@@ -95,6 +76,15 @@ class Predictions:
         if self.kind == "logits":
             return models.probabilities(self.values, self.link)
         return models.link_probabilities(np.clip(self.values, 0, 1), self.link)
+
+    @property
+    def means(self) -> Floats:
+        """The means of a regression, shape (n,).
+
+        Raises:
+            ParameterError: The model predicts classes.
+        """
+        return models.means(self.values, self.link)
 
     @property
     def labels(self) -> npt.NDArray[Any]:
@@ -180,7 +170,7 @@ class InferenceClient(Role):
         self._plan = offer.plan
         self._identity = identity
         self._entropy = entropy
-        self._circuit = self._make(secret, workers)
+        self._circuit = client_circuit(self._plan, secret, entropy, workers)
         if registration is None:
             self._registration = Registration.create(
                 offer, name, identity, self._secret_id(), *self._circuit.public()
@@ -197,11 +187,6 @@ class InferenceClient(Role):
     def _secret_id(self) -> bytes:
         # Derived apart from the key itself: it identifies the key and tells nothing about it.
         return prg.derive(self._circuit.secret, "ckks key id", self.offer.digest)[:16]
-
-    def _make(self, secret: bytes | None, workers: int) -> ClientCircuit:
-        if isinstance(self._plan.circuit, LinearParameters):
-            return LogitClient(self._plan, secret, self._entropy, workers)
-        return ScoreClient(self._plan, secret)
 
     @classmethod
     def create(
@@ -281,11 +266,12 @@ class InferenceClient(Role):
         try:
             if answer.rows != rows:
                 raise DecodeError(f"answers {answer.rows} rows, and {rows} were asked about")
-            values = circuit.decrypt(answer, payload, rows, first)
+            found = circuit.decrypt(answer, payload, rows, first)
         except DecodeError as error:
             raise RemoteProtocolError(self.offer.server, str(error)) from None
-        rounded = np.round(values, self._plan.decimals) + 0.0  # no negative zero
-        return Predictions(rounded, circuit.kind, self._plan.classes, self._plan.link)
+        rounded = np.round(found.values, self._plan.decimals) + 0.0  # no negative zero
+        plan = self._plan
+        return Predictions(rounded, circuit.kind, plan.classes, plan.link, found.outside)
 
     def _read(
         self, data: wire.Buffer, kind: type[wire.M], sender: str, recipient: str

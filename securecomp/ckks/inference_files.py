@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from securecomp.ckks.inference_client import Predictions
 from securecomp.errors import DecodeError
+from securecomp.models import LOGISTIC, REGRESSIONS
 from securecomp.protocol import wire
 
 _HEAD = struct.Struct(">4sBI")
@@ -67,13 +68,14 @@ def format_csv(
     """
     out = io.StringIO(newline="")
     writer = csv.writer(out)
-    classes = parts[0].classes
+    classes = parts[0].classes if parts[0].link in LOGISTIC else ()
     names = (*header, "prediction", *(f"probability {c}" for c in classes))
     writer.writerow([_inert(name) for name in names])
     cells = iter(rows)
     for part in parts:
-        labels, probabilities = part.labels.tolist(), part.probabilities.tolist()
-        for label, numbers in zip(labels, probabilities, strict=True):
+        labels = (part.means if part.link in REGRESSIONS else part.labels).tolist()
+        numbers_of = part.probabilities.tolist() if classes else [()] * len(labels)
+        for label, numbers in zip(labels, numbers_of, strict=True):
             shown = (f"{p:.{decimals}f}" for p in numbers)
             writer.writerow([*next(cells, ()), _inert(label), *shown])
     return out.getvalue()

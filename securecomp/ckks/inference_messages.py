@@ -53,12 +53,12 @@ class EncryptedWeights(Message, frozen=True):
 
 
 class Columns(Message, frozen=True):
-    """Encrypted rows for a server that computes probabilities, from the client.
+    """Encrypted rows for a server that computes on SEAL, from the client.
 
     Attributes:
         request: 16 random bytes that the answer repeats.
         rows: Number of rows.
-        batches: For every N/2 rows one ciphertext for each feature, in SEAL's form.
+        batches: For every batch of rows one ciphertext for each feature, in SEAL's form.
     """
 
     KIND: ClassVar[int] = 51
@@ -77,6 +77,21 @@ class EncryptedScores(Message, frozen=True):
     """
 
     KIND: ClassVar[int] = 52
+    request: bytes
+    rows: int
+    batches: list[list[bytes]]
+
+
+class EncryptedSlots(Message, frozen=True):
+    """Encrypted logits, from a server that computes on SEAL.
+
+    Attributes:
+        request: Id of the answered query.
+        rows: Number of rows.
+        batches: For every batch of rows one ciphertext for each logit.
+    """
+
+    KIND: ClassVar[int] = 53
     request: bytes
     rows: int
     batches: list[list[bytes]]

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 
 from securecomp.ckks import planner
+from securecomp.ckks.circuits import Account, server_circuit
 from securecomp.ckks.enrolment import (
     KEY_FILE_VERSION,
     SALT_BYTES,
@@ -17,11 +18,10 @@ from securecomp.ckks.enrolment import (
     read_key_file,
 )
 from securecomp.ckks.inference_messages import REQUEST_BYTES, EncryptedWeights
-from securecomp.ckks.native.logits import LogitAccount, LogitServer
-from securecomp.ckks.native.ring_parameters import LinearParameters
+from securecomp.ckks.native.logits import LogitAccount
+from securecomp.ckks.plan import Backend
 from securecomp.ckks.planner import Activation
 from securecomp.ckks.request_log import MemoryRequestLog, RequestLog
-from securecomp.ckks.seal.sigmoid_scores import ScoreServer
 from securecomp.core import entropy as entropy_
 from securecomp.core.entropy import Entropy
 from securecomp.core.secret import Secret
@@ -39,27 +39,6 @@ from securecomp.protocol.identity import Identity
 from securecomp.protocol.role import Role, State
 
 _FORMAT = "securecomp ckks server key"
-
-
-class Account(Protocol):
-    """Answers one client's requests."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether a model is loaded."""
-
-    def answer(self, query: Any, payload: memoryview) -> wire.Bytes:
-        """Return the body of an answer."""
-
-
-class ServerCircuit(Protocol):
-    """The side of a circuit that has the model."""
-
-    QUERY: Any
-    ANSWER: Any
-
-    def admit(self, registration: Registration) -> Account:
-        """Return the account of a registered client."""
 
 
 class _ServerFile(Secret, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,11 +140,7 @@ class InferenceServer(Role):
         if model is not None:
             offer.check_model(model, salt)
         self._model_digest, self._salt = b"" if model is None else model.digest, salt
-        self._circuit: ServerCircuit
-        if isinstance(self._plan.circuit, LinearParameters):
-            self._circuit = LogitServer(self._plan, model, entropy, workers)
-        else:
-            self._circuit = ScoreServer(self._plan, model)
+        self._circuit = server_circuit(self._plan, model, entropy, workers)
 
     @classmethod
     def create(
@@ -173,12 +148,13 @@ class InferenceServer(Role):
         model: LogisticModel,
         name: str = "server",
         *,
-        precision: float = 1e-4,
+        precision: float | None = None,
         protect_model: bool = False,
         max_rows: int | None = None,
         shareable_rows: int = 0,
+        backend: Backend | None = None,
         activation: Activation = "client",
-        degree: int = 7,
+        degree: int | None = None,
         domain: float | None = None,
         identity: Identity | None = None,
         ledger: RequestLog | None = None,
@@ -192,6 +168,7 @@ class InferenceServer(Role):
             protect_model=protect_model,
             max_rows=max_rows,
             shareable_rows=shareable_rows,
+            backend=backend,
             activation=activation,
             degree=degree,
             domain=domain,

@@ -34,7 +34,7 @@ class ModelOwner(Secret):
         server_key: bytes,
         *,
         identity: Identity | None = None,
-        precision: float = 1e-4,
+        precision: float | None = None,
         entropy: Entropy = entropy_.system,
     ) -> None:
         """Plan, and make the offer. Give the offer to the server too.

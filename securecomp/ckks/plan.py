@@ -15,15 +15,26 @@ from securecomp.ckks.native.encryption import public_noise
 from securecomp.ckks.native.layout import RowRun, sections
 from securecomp.ckks.native.ring_parameters import LinearParameters, Sigmoid
 from securecomp.ckks.seal import sigmoid_plan
+from securecomp.ckks.seal.slot_circuit import MOST_FEATURES, SlotCircuit
 from securecomp.errors import ParameterError
-from securecomp.models import Label, Link, check_classes
+from securecomp.models import Label, Link, check_classes, sums
 from securecomp.protocol import wire
 
+Backend = Literal["seal", "native"]
 MAX_ROWS = 1 << 17
 """Most rows of one request; a longer table takes several."""
 MAX_FEATURES = 1 << 16
 _MAX_BATCHES = 16
 _MAX_BYTES = 1 << 27
+SCHEME = "CKKS (Cheon, Kim, Kim, Song 2017)"
+REVIEWERS: dict[Backend, str] = {
+    "seal": "Microsoft Research, and the users of a library that is open since 2018",
+    "native": "nobody outside of this project; held against SEAL by its tests",
+}
+_BACKENDS: dict[Backend, str] = {
+    "seal": "seal: Microsoft SEAL, through TenSEAL",
+    "native": "native: this project's kernels, which are faster, send less, and can hide a model",
+}
 _SHOWN = 0.05 * math.log2(3)  # a twentieth of a ternary coefficient
 _TINY = 1e-6  # relative difference between two ways to compute one error
 _SLACK = 1 << 12  # bytes of a message beside its vector
@@ -55,7 +66,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     precision: float
     error: float
     logit_bound: float
-    circuit: LinearParameters | Sigmoid
+    circuit: LinearParameters | SlotCircuit | Sigmoid
     model: Literal["plain", "encrypted"] = "plain"
     protect_model: bool = False
     max_rows: int = 0
@@ -71,26 +82,43 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         check_classes(self.classes)
         if not (0 < self.error < self.precision < 1):
             raise ParameterError("a plan's precision lies between its error and 1")
-        if (self.link == "sigmoid") != (len(self.classes) == 2) or len(self.classes) < 2:
+        if not sums(self.link, self.classes):
             raise ParameterError("the plan's classes do not match its link")
         if self.max_rows < 0 or self.shareable_rows < 0:
             raise ParameterError("a number of rows cannot be negative")
-        if not isinstance(self.circuit, LinearParameters) and (
-            self.model == "encrypted"
-            or self.protect_model
-            or self.shareable_rows
-            or self.link == "softmax"
-        ):
-            raise ParameterError(
-                "a server computes probabilities only with a plain, unprotected model of two "
-                "classes or one against the rest, and for the client alone"
-            )
         if isinstance(self.circuit, LinearParameters):
             self._check_hiding(self.circuit)
-        else:
+            return
+        if self.model == "encrypted" or self.protect_model or self.shareable_rows:
+            raise ParameterError(
+                "a server computes on SEAL only with a plain, unprotected model, and for the "
+                "client alone"
+            )
+        if isinstance(self.circuit, Sigmoid):
             self._check_sigmoid(self.circuit)
+        else:
+            self._check_slots(self.circuit)
+
+    def _check_slots(self, c: SlotCircuit) -> None:
+        if len(self.features) > MOST_FEATURES:
+            raise ParameterError("the plan has more features than its circuit takes")
+        if not c.holds(self.logit_bound):
+            raise ParameterError("the plan's modulus does not hold its largest logit")
+        self._check_error((len(self.features) + 2) / 2 / 2.0**c.weight_bits)
+
+    def _check_error(self, least: float) -> None:
+        """Refuse an error below the least one with these digits, whatever the weights."""
+        if self.error * (1 + _TINY) < least:
+            raise ParameterError("the plan's error is less than its digits and noise allow")
+        # Rounding takes the other half.
+        if self.error > self.precision / 2 * (1 + _TINY):
+            raise ParameterError("the plan's error is more than half of its precision")
 
     def _check_sigmoid(self, c: Sigmoid) -> None:
+        if self.link not in ("sigmoid", "ovr"):
+            raise ParameterError(
+                "a server computes probabilities of two classes or one against the rest only"
+            )
         if len(self.features) > sigmoid_plan.MOST_FEATURES:
             raise ParameterError("the plan has more features than its circuit takes")
         if self.error * (1 + _TINY) < c.numeric_error + c.polynomial_error:
@@ -112,13 +140,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         largest = int((self.logit_bound + 1) * (1 << c.scale_bits)) + c.hiding
         if math.prod(c.primes) <= 2 * largest:
             raise ParameterError("the plan's modulus does not hold its largest logit")
-        # The least error with this number of features, whatever the weights.
-        least = self.inputs / 2 / 2.0**c.weight_bits + c.hiding / 2.0**c.scale_bits
-        if self.error * (1 + _TINY) < least:
-            raise ParameterError("the plan's error is less than its digits and noise allow")
-        # Rounding takes the other half.
-        if self.error > self.precision / 2 * (1 + _TINY):
-            raise ParameterError("the plan's error is more than half of its precision")
+        self._check_error(self.inputs / 2 / 2.0**c.weight_bits + c.hiding / 2.0**c.scale_bits)
         for bits, rows, noise in (
             (c.flood_bits, self.max_rows * self.protect_model, public_noise(c.degree)),
             (c.release_bits, self.shareable_rows, 1),
@@ -129,17 +151,33 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def outputs(self) -> int:
         """Logits of one row."""
-        return 1 if self.link == "sigmoid" else len(self.classes)
+        return sums(self.link, self.classes)
+
+    @property
+    def backend(self) -> Backend:
+        """The code that computes on ciphertexts."""
+        return "native" if isinstance(self.circuit, LinearParameters) else "seal"
 
     @property
     def linear(self) -> LinearParameters:
-        """The circuit, if it is the linear one.
+        """The circuit, if it is the native one for logits.
 
         Raises:
             ParameterError: It is not.
         """
         if not isinstance(self.circuit, LinearParameters):
-            raise ParameterError("this plan has the server compute probabilities, not logits")
+            raise ParameterError("this plan runs on SEAL, not on the native kernels")
+        return self.circuit
+
+    @property
+    def slots(self) -> SlotCircuit:
+        """The circuit, if it is the one for logits over SEAL.
+
+        Raises:
+            ParameterError: It is not.
+        """
+        if not isinstance(self.circuit, SlotCircuit):
+            raise ParameterError("this plan is not for logits over SEAL")
         return self.circuit
 
     @property
@@ -161,7 +199,8 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             levels = len(c.moduli) + 1
             return range(1, 2 * c.ring * 8 * levels * levels + _SLACK)
         if self.protect_model or self.model == "encrypted":
-            size = wire.packed_size(len(c.primes) * c.degree, c.bits)
+            linear = self.linear
+            size = wire.packed_size(len(linear.primes) * linear.degree, linear.bits)
             return range(size, size + 1)
         return range(1)
 
@@ -216,14 +255,16 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def rows_per_request(self) -> int:
         """Most rows of one request; a longer table takes several."""
-        if isinstance(self.circuit, LinearParameters):
-            c = self.circuit
+        c = self.circuit
+        if isinstance(c, LinearParameters):
             # By rows, a row of more than N features takes whole polynomials of its own.
             width = self.inputs + (c.degree if self.inputs > c.degree else 0) + 3 * self.outputs
             room = wire.MAX_ELEMENTS // (len(c.primes) * width)
             return max(1, min(MAX_ROWS, self.max_rows or MAX_ROWS, room))
-        batch = self.circuit.column_bytes * len(self.features)
-        return self.circuit.slots * max(1, min(_MAX_BATCHES, _MAX_BYTES // batch))
+        batch = max(len(self.features) * c.column_bytes, self.outputs * c.result_bytes)
+        batches = _MAX_BATCHES if isinstance(c, Sigmoid) else MAX_ROWS // c.rows
+        most = c.rows * max(1, min(batches, _MAX_BYTES // batch))
+        return min(most, self.max_rows or most)
 
     @property
     def largest_body(self) -> int:
@@ -254,9 +295,9 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if isinstance(self.circuit, LinearParameters):
             up, down = self.sizes(rows)
             return up * self.circuit.bits / 8 / rows, down * self.circuit.bits / 8 / rows
-        batches = -(-rows // self.circuit.slots) / rows
+        batches = -(-rows // self.circuit.rows) / rows
         there = batches * len(self.features) * self.circuit.column_bytes
-        return there, batches * 2 * self.outputs * self.circuit.result_bytes
+        return there, batches * self.outputs * self.circuit.result_bytes
 
     @property
     def digest(self) -> bytes:
@@ -266,12 +307,13 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def describe(self) -> list[tuple[str, str]]:
         """Return the facts that a person wants to know, as pairs of name and value."""
         c = self.circuit
+        returns = "logits, one multiplication deep, no rotations or keys"
         if isinstance(c, LinearParameters):
             degree, primes, full = c.degree, c.primes, c.degree
-            returns = "logits, one multiplication deep, no rotations or keys"
         else:
-            degree, primes, full = c.ring, (*c.moduli, c.special), c.slots
-            returns = f"probabilities, by a polynomial of degree {c.degree} for +-{c.domain:g}"
+            degree, primes, full = c.ring, c.chain.primes, c.rows
+            if isinstance(c, Sigmoid):
+                returns = f"probabilities, by a polynomial of degree {c.degree} for +-{c.domain:g}"
         full = min(full, self.max_rows or full)
         one, many = self.bytes_per_row(1), self.bytes_per_row(full)
         hidden = (
@@ -286,6 +328,9 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
         bits = math.prod(primes).bit_length()
         facts = [
+            ("scheme", SCHEME),
+            ("backend", _BACKENDS[self.backend]),
+            ("reviewed by", REVIEWERS[self.backend]),
             ("features, classes", f"{len(self.features):,}, {len(self.classes):,}"),
             ("the server returns", returns),
             ("ring degree", f"{degree:,}"),
@@ -294,7 +339,7 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ("largest logit", f"{self.logit_bound:g}"),
             ("error at most", f"{self.precision:.3g} ({self.error:.2g} unrounded)"),
         ]
-        if not isinstance(c, LinearParameters):
+        if isinstance(c, Sigmoid):
             facts.append(("  of the polynomial", f"{c.polynomial_error:.2g}"))
         facts += [
             ("bytes there, back, 1 row", f"{one[0]:,.0f}, {one[1]:,.0f}"),
@@ -302,6 +347,9 @@ class InferencePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ("hides the model", hidden),
             ("results are for", shared),
         ]
+        if self.protect_model:
+            shown = bits - self.linear.flood_bits
+            facts.append(("a client that deviates", f"reads up to {shown} bits a row and logit"))
         if self.model == "encrypted":
             facts.append(("the model is", "encrypted: the server sees neither rows nor weights"))
         return facts

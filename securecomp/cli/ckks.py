@@ -37,9 +37,9 @@ def ckks() -> None:
 def _planning(command: Any) -> Any:
     """Add the options that a plan takes."""
     for option in (
-        click.option("--domain", type=float, help="Largest logit (with --activation server)."),
+        click.option("--domain", type=float, help="Largest logit of the server's polynomial."),
         click.option(
-            "--degree", default=7, show_default=True, help="Degree of the server's polynomial."
+            "--degree", type=int, help="Degree of the server's polynomial; by default as needed."
         ),
         click.option(
             "--activation",
@@ -47,6 +47,11 @@ def _planning(command: Any) -> Any:
             default="client",
             show_default=True,
             help="Side that turns logits into probabilities.",
+        ),
+        click.option(
+            "--backend",
+            type=click.Choice(["seal", "native"]),
+            help="Code that computes on ciphertexts. By default SEAL, where it can do it.",
         ),
         click.option("--max-rows", type=int, help="Most rows that one client may ask for."),
         click.option(
@@ -57,7 +62,9 @@ def _planning(command: Any) -> Any:
         ),
         click.option("--protect-model", is_flag=True, help="Hide all of the model but the logits."),
         click.option(
-            "--precision", default=1e-4, show_default=True, help="Largest error of a logit."
+            "--precision",
+            type=float,
+            help="Largest error: of a logit (1e-4), or of the server's probabilities (0.01).",
         ),
     ):
         command = option(command)
@@ -298,4 +305,6 @@ def decrypt(
         text = inference_files.format_csv(header, cells, parts, decimals)
         inputs = [path for path in (key, request, answer, table) if path is not None]
         write_output(output, text.encode(), inputs)
-    _say(as_json, output, rows=count)
+    outside = sum(int(part.outside.sum()) for part in parts)
+    more = {"rows outside the polynomial, finished here": outside} if outside else {}
+    _say(as_json, output, rows=count, **more)

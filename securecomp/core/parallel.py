@@ -18,6 +18,16 @@ SMALLEST_PART = 16
 _MOST_THREADS = 256
 
 
+def check_workers(workers: int) -> None:
+    """Refuse a number of threads that cannot work.
+
+    Raises:
+        ParameterError: Fewer than 1 worker.
+    """
+    if workers < 1:
+        raise ParameterError(f"there must be at least 1 worker, not {workers}")
+
+
 class Threads:
     """Threads that take items one after the other, and are used again by the next call."""
 
@@ -33,8 +43,7 @@ class Threads:
         Raises:
             ParameterError: Fewer than 1 worker.
         """
-        if workers < 1:
-            raise ParameterError(f"there must be at least 1 worker, not {workers}")
+        check_workers(workers)
         helpers = min(workers, len(items)) - 1
         if helpers < 1:
             return [work(item) for item in items]
@@ -84,8 +93,7 @@ def run_parts(work: Callable[[Sequence[T]], R], items: Sequence[T], workers: int
     Raises:
         ParameterError: Fewer than 1 worker.
     """
-    if workers < 1:
-        raise ParameterError(f"there must be at least 1 worker, not {workers}")
+    check_workers(workers)
     size = max(SMALLEST_PART, -(-len(items) // workers))
     parts = [items[i : i + size] for i in range(0, len(items), size)]
     threads = Threads()

@@ -44,15 +44,24 @@ def feature_columns(table: Any, features: tuple[str, ...], first: int = 1) -> Fl
             raise ParameterError(
                 f"feature {name!r}, row {row}: is missing; fill it in, or drop the row"
             )
-        if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+        numeric = column.dtype.is_numeric() or column.dtype == nw.Boolean
+        if not numeric and not _all_numbers(column):
             row = _first_text(column)
             raise ParameterError(
                 f"feature {name!r}, row {row + first}: is not a number; correct it"
                 if row is not None
                 else f"feature {name!r}: holds {column.dtype}, not numbers; correct or encode it"
             )
-        columns.append(_numbers(column.to_numpy(), (name,), first))
+        values = column.to_numpy() if numeric else np.array(column.to_list(), np.float64)
+        columns.append(_numbers(values, (name,), first))
     return np.column_stack(columns)
+
+
+def _all_numbers(column: Any) -> bool:
+    """Return whether a column of objects holds numbers alone."""
+    return column.dtype == nw.Object and all(
+        isinstance(value, bool | int | float | np.number) for value in column.to_list()
+    )
 
 
 def _first_text(column: Any) -> int | None:

@@ -1,103 +1,122 @@
 """The numbers of a fitted scikit-learn estimator, without importing scikit-learn."""
 
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from securecomp.errors import ParameterError
-from securecomp.models.links import Floats, Label, Link
+from securecomp.models import pipeline_steps, statsmodels_results
+from securecomp.models.fitted_numbers import FittedNumbers
+from securecomp.models.links import REGRESSIONS, Floats, Label, Link
+from securecomp.models.pipeline_steps import UnfittedError
 
-_SPREAD = 16  # standard deviations around the mean, where a scaler knows both
-
-
-class FittedNumbers(NamedTuple):
-    """A fitted estimator's numbers, with its scalers folded into the weights.
-
-    Attributes:
-        weights: Shape (K, d).
-        intercepts: Shape (K,).
-        classes: The labels, in the order of the probabilities.
-        features: Names of the features.
-        reach: Bound of each feature's values that the training data suggest; NaN if unknown.
-        link: Link from logits to probabilities.
-    """
-
-    weights: Floats
-    intercepts: Floats
-    classes: tuple[Label, ...]
-    features: tuple[str, ...]
-    reach: Floats
-    link: Link
+_MARGINS = (
+    "LinearSVC",
+    "PassiveAggressiveClassifier",
+    "Perceptron",
+    "RidgeClassifier",
+    "RidgeClassifierCV",
+)
+_IDENTITY = (
+    "ARDRegression",
+    "BayesianRidge",
+    "ElasticNet",
+    "ElasticNetCV",
+    "HuberRegressor",
+    "Lasso",
+    "LassoCV",
+    "LassoLars",
+    "LinearRegression",
+    "LinearSVR",
+    "QuantileRegressor",
+    "Ridge",
+    "RidgeCV",
+    "SGDRegressor",
+    "TheilSenRegressor",
+)
 
 
 def read(fitted: Any) -> FittedNumbers:
     """Read a fitted estimator, as `LogisticModel.from_sklearn` takes it.
 
     Raises:
-        ParameterError: Not fitted, not a logistic model, or a step that is not such a scaler.
+        ParameterError: Not fitted, not a logistic model, or a step that neither folds nor is for
+            the client.
     """
+    if statsmodels_results.recognised(fitted):
+        return statsmodels_results.read(fitted)
     steps, classifier = _split(fitted)
     for step in steps:
-        _check_scaler(step)
+        pipeline_steps.check(step)
     weights, intercepts, link = _linear(classifier)
+    before, after = _halves(steps)
+    for step in reversed(after):
+        weights, intercepts = pipeline_steps.fold(step, weights, intercepts)
     count = weights.shape[1]
-    for step in steps:
-        # Steps may have been fitted apart, or changed since.
-        if step.n_features_in_ != count:
+    largest = pipeline_steps.reach(after[0]) if after else np.full(count, np.nan)
+    names = _names(after[0] if after else classifier, count)
+    if before:
+        names = _names_after(before)
+        if len(names) != count:
             raise ParameterError(
-                f"the pipeline's {type(step).__name__} takes {step.n_features_in_} features and "
-                f"its classifier {count}; fit the pipeline as a whole"
+                f"the client's steps give {len(names)} features and the model takes {count}; fit "
+                "the pipeline as a whole"
             )
-    names = _names(steps[0] if steps else classifier, count)
-    scale, shift, largest = np.ones(count), np.zeros(count), np.full(count, np.nan)
-    for step in steps:
-        # x -> x scale + shift -> (x scale + shift) a + c
-        a, c, reach = _affine(step, count)
-        if step is steps[0]:
-            largest = reach
-        scale, shift = scale * a, shift * a + c
+        known = pipeline_steps.reach_after(before[-1])
+        largest = np.where(np.isnan(known), largest, known)
     return FittedNumbers(
-        weights=weights * scale,
-        intercepts=intercepts + weights @ shift,
-        classes=tuple(_label(c) for c in classifier.classes_),
+        weights=weights,
+        intercepts=intercepts,
+        classes=() if link in REGRESSIONS else tuple(_label(c) for c in classifier.classes_),
         features=names,
         reach=largest,
         link=link,
     )
 
 
+def client_steps(fitted: Any) -> list[Any]:
+    """Return the steps that the client applies to its rows, in order, before it encrypts.
+
+    These are all steps up to the last one that is not affine.
+    """
+    return _halves(_split(fitted)[0])[0]
+
+
+def _halves(steps: list[Any]) -> tuple[list[Any], list[Any]]:
+    last = max((i for i, step in enumerate(steps) if pipeline_steps.for_client(step)), default=-1)
+    return steps[: last + 1], steps[last + 1 :]
+
+
+def _names_after(steps: list[Any]) -> tuple[str, ...]:
+    names = None
+    for step in steps:
+        names = step.get_feature_names_out(names)
+    return tuple(map(str, names if names is not None else ()))
+
+
 def _split(fitted: Any) -> tuple[list[Any], Any]:
-    """Return the scalers and the classifier."""
+    """Return the steps and the classifier."""
     search = hasattr(fitted, "refit") and hasattr(fitted, "estimator")
     if search and not hasattr(fitted, "best_estimator_"):
-        raise ParameterError(
+        raise UnfittedError(
             f"this {type(fitted).__name__} is not fitted, or has refit=False; refit it and call fit"
         )
     fitted = getattr(fitted, "best_estimator_", fitted)
     if not hasattr(fitted, "named_steps"):  # a classifier may have steps of another kind
         return [], fitted
-    *scalers, last = [step for _, step in fitted.steps]
+    *first, last = [step for _, step in fitted.steps]
     if last is None or last == "passthrough":
         raise ParameterError("the pipeline has no classifier at its end")
     inner, classifier = _split(last)
-    return [*chain.from_iterable(map(_scalers, scalers)), *inner], classifier
-
-
-def _scalers(step: Any) -> list[Any]:
-    """Return the scalers of a step, which may itself be a pipeline."""
-    if step is None or step == "passthrough":
-        return []
-    if not hasattr(step, "steps"):
-        return [step]
-    return [*chain.from_iterable(_scalers(inner) for _, inner in step.steps)]
+    return [*chain.from_iterable(map(pipeline_steps.flat, first)), *inner], classifier
 
 
 def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
     name = type(classifier).__name__
     if name == "OneVsRestClassifier":
         if not hasattr(classifier, "estimators_"):
-            raise ParameterError("this OneVsRestClassifier is not fitted; call fit first")
+            raise UnfittedError("this OneVsRestClassifier is not fitted; call fit first")
         if getattr(classifier, "multilabel_", False):
             raise ParameterError(
                 "a multi-label model has several classes for a row; give one model for each label"
@@ -106,20 +125,17 @@ def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
         weights = np.vstack([p[0] for p in parts])
         intercepts = np.concatenate([p[1] for p in parts])
         return weights, intercepts, "sigmoid" if len(parts) == 1 else "ovr"
-    logistic = name in ("LogisticRegression", "LogisticRegressionCV", "DPLogisticRegression") or (
-        name == "SGDClassifier" and classifier.loss == "log_loss"
-    )
-    if not logistic:
-        loss = f" with loss {classifier.loss!r}" if hasattr(classifier, "loss") else ""
-        raise ParameterError(
-            f"{name}{loss} is not a logistic regression; use LogisticRegression, "
-            'LogisticRegressionCV or SGDClassifier(loss="log_loss")'
-        )
+    link = _kind(classifier, name)
     if not hasattr(classifier, "coef_"):
-        raise ParameterError(f"this {name} is not fitted; call fit first")
+        raise UnfittedError(f"this {name} is not fitted; call fit first")
     weights = classifier.coef_
     weights = np.asarray(weights.toarray() if hasattr(weights, "toarray") else weights, float)
+    if link in REGRESSIONS and weights.ndim > 1 and len(weights) > 1:
+        raise ParameterError(f"this {name} has several targets; give one model for each")
+    weights = np.atleast_2d(weights)
     intercepts = np.broadcast_to(np.asarray(classifier.intercept_, float), weights.shape[:1])
+    if link is not None:
+        return weights, intercepts, link
     multi_class = getattr(classifier, "multi_class", "")
     if len(classifier.classes_) == 2:
         if multi_class == "multinomial":
@@ -137,46 +153,36 @@ def _linear(classifier: Any) -> tuple[Floats, Floats, Link]:
     return weights, intercepts, "ovr" if ovr else "softmax"
 
 
-def _check_scaler(step: Any) -> None:
-    """Refuse a step that does not fold into weights, before any number of it is used.
+def _kind(classifier: Any, name: str) -> Link | None:
+    """Return a model's link; None for a logistic regression, whose link needs more.
 
     Raises:
-        ParameterError: Another kind of step, not fitted, or a scaler that clips.
+        ParameterError: Not a linear model.
     """
-    name = type(step).__name__
-    if name not in ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler"):
-        raise ParameterError(
-            f"the pipeline's step {name} is not a scaler that folds into weights (StandardScaler, "
-            "MinMaxScaler, MaxAbsScaler, RobustScaler); apply it to the rows yourself, and give "
-            "the model that follows it"
-        )
-    if not hasattr(step, "n_features_in_"):
-        raise ParameterError(f"the pipeline's {name} is not fitted; call fit first")
-    if getattr(step, "clip", False):
-        raise ParameterError(f"{name}(clip=True) is not linear; use clip=False")
+    if name in ("LogisticRegression", "LogisticRegressionCV", "DPLogisticRegression"):
+        return None
+    if name == "SGDClassifier":
+        return None if classifier.loss == "log_loss" else "margin"
+    if name in _MARGINS:
+        return "margin"
+    if name in _IDENTITY:
+        return "identity"
+    if name in ("PoissonRegressor", "GammaRegressor"):
+        return "log"
+    if name == "TweedieRegressor":
+        if classifier.link == "auto":
+            return "log" if classifier.power > 0 else "identity"
+        return "log" if classifier.link == "log" else "identity"
+    raise ParameterError(
+        f"{name} is not a logistic regression, and no linear model whose weights are known here"
+    )
 
 
-def _affine(step: Any, count: int) -> tuple[Floats, Floats, Floats]:
-    """Return a scaler's factor and shift, and the bounds that its training data suggest."""
-    name = type(step).__name__
-    unknown = np.full(count, np.nan)
-    ones, zeros = np.ones(count), np.zeros(count)
-    if name == "MinMaxScaler":
-        reach = 2 * np.maximum(np.abs(step.data_min_), np.abs(step.data_max_))
-        return step.scale_, step.min_, np.where(reach > 0, reach, np.nan)
-    if name == "MaxAbsScaler":
-        return 1 / step.scale_, zeros, 2 * step.scale_
-    if name == "RobustScaler":
-        factor = 1 / step.scale_ if step.with_scaling else ones
-        centre = step.center_ if step.with_centering else zeros
-        return factor, -centre * factor, unknown
-    factor = 1 / step.scale_ if step.with_std else ones
-    centre = step.mean_ if step.with_mean else zeros
-    if not (step.with_mean or step.with_std):
-        return factor, zeros, unknown
-    deviation = np.sqrt(step.var_) if step.var_ is not None else np.nan
-    reach = np.abs(step.mean_) + _SPREAD * deviation
-    return factor, -centre * factor, np.where(reach == 0, 1.0, reach)
+def name_of(fitted: Any) -> str:
+    """Return the kind of a model, without the pipeline or search around it."""
+    model = _split(fitted)[1]
+    loss = f" with loss {model.loss!r}" if hasattr(model, "loss") else ""
+    return f"{type(model).__name__}{loss}"
 
 
 def _names(first: Any, count: int) -> tuple[str, ...]:

@@ -7,7 +7,11 @@ import numpy.typing as npt
 
 from securecomp.errors import ParameterError
 
-Link = Literal["sigmoid", "softmax", "ovr"]
+Link = Literal["sigmoid", "softmax", "ovr", "margin", "identity", "log"]
+"""What follows the weighted sum: probabilities (sigmoid, softmax, ovr), the sign of a margin or the
+largest of several, or the mean of a regression."""
+LOGISTIC: tuple[Link, ...] = ("sigmoid", "softmax", "ovr")
+REGRESSIONS: tuple[Link, ...] = ("identity", "log")
 Label = bool | int | float | str
 Floats = npt.NDArray[np.float64]
 
@@ -28,8 +32,34 @@ def labels(classes: tuple[Label, ...]) -> npt.NDArray[Any]:
     return np.array(classes, object if len(texts) > 1 else None)
 
 
+def sums(link: Link, classes: tuple[Label, ...]) -> int:
+    """Return the number of weighted sums of a row, K; 0 if classes and link do not match."""
+    if link in REGRESSIONS:
+        return 1 if not classes else 0
+    if len(classes) < 2 or (link in LOGISTIC and (link == "sigmoid") != (len(classes) == 2)):
+        return 0
+    return 1 if len(classes) == 2 else len(classes)
+
+
+def means(values: Floats, link: Link) -> Floats:
+    """Return the means of a regression, shape (n,), from weighted sums, shape (n, 1).
+
+    Raises:
+        ParameterError: The model is not a regression.
+    """
+    if link not in REGRESSIONS:
+        raise ParameterError(f"a model with the link {link!r} predicts classes, not a number")
+    return np.exp(values[:, 0]) if link == "log" else values[:, 0]
+
+
 def probabilities(logits: Floats, link: Link) -> Floats:
-    """Return probabilities, shape (n, classes), of logits, shape (n, K)."""
+    """Return probabilities, shape (n, classes), of logits, shape (n, K).
+
+    Raises:
+        ParameterError: The model has no probabilities.
+    """
+    if link not in LOGISTIC:
+        raise ParameterError(f"a model with the link {link!r} has no probabilities")
     if link == "softmax":
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         softmax: Floats = powers / powers.sum(axis=1, keepdims=True)
@@ -56,8 +86,14 @@ def sigmoid(logits: Floats) -> Floats:
 
 
 def winners(logits: Floats, link: Link, middle: float = 0.0) -> npt.NDArray[np.intp]:
-    """Return the index of each row's class. Of two classes it is the second above `middle`."""
-    if link == "sigmoid":
+    """Return the index of each row's class. Of two classes it is the second above `middle`.
+
+    Raises:
+        ParameterError: The model is a regression.
+    """
+    if link in REGRESSIONS:
+        raise ParameterError(f"a model with the link {link!r} predicts a number, not a class")
+    if logits.shape[1] == 1:
         return (logits[:, 0] > middle).astype(np.intp)
     winner: npt.NDArray[np.intp] = np.argmax(logits, axis=1)
     return winner

@@ -15,7 +15,7 @@ import numpy as np
 
 from securecomp.errors import DecodeError, ParameterError
 from securecomp.models import fitted_estimator
-from securecomp.models.links import Floats, Label, Link, check_classes
+from securecomp.models.links import LOGISTIC, Floats, Label, Link, check_classes, sums
 from securecomp.protocol.storage import read_text
 
 Bounds = float | Sequence[float] | Mapping[str, float] | None
@@ -27,7 +27,7 @@ _VERSION = 1
 
 
 class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A fitted logistic model: logits = X weights' + intercepts.
+    """A fitted logistic model, or another one that is linear: logits = X weights' + intercepts.
 
     Attributes:
         weights: One row of weights for each logit, shape (K, d); K is 1 for two classes.
@@ -36,7 +36,9 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         features: The features' names.
         bounds: Largest absolute value of each feature.
         link: How logits become probabilities: "sigmoid" for two classes; for more "softmax" or
-            "ovr" (one against the rest, sigmoids that are divided by their sum).
+            "ovr" (one against the rest, sigmoids that are divided by their sum). "margin" for
+            classes without probabilities; "identity" or "log" for a regression, which has no
+            classes.
     """
 
     weights: tuple[tuple[float, ...], ...]
@@ -60,8 +62,8 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for i, row in enumerate(self.weights):
             if len(row) != d:
                 raise ParameterError(f"logit {i} has {len(row)} weights for {d} features")
-        expected = 1 if self.link == "sigmoid" else len(self.classes)
-        if len(self.classes) < 2 or (self.link == "sigmoid") != (len(self.classes) == 2):
+        expected = sums(self.link, self.classes)
+        if not expected:
             raise ParameterError(f"{len(self.classes)} classes do not match the link {self.link}")
         check_classes(self.classes)
         if k != expected or len(self.intercepts) != k:
@@ -88,14 +90,41 @@ class LogisticModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Args:
             fitted: A `LogisticRegression`, `LogisticRegressionCV`, `SGDClassifier` with
                 `loss="log_loss"`, a `OneVsRestClassifier` or a search over one of these, or a
-                `Pipeline` of scalers (standard, min-max, max-abs, robust) that ends with one. The
-                scalers are folded into the weights.
+                `Pipeline` that ends with one. Scalers, selections, `PCA` and `ColumnTransformer`
+                are folded into the weights. Steps up to the last `OneHotEncoder`,
+                `PolynomialFeatures` or `SimpleImputer` are for the client: the features of the
+                model are their outputs, by scikit-learn's names.
             bounds: Largest absolute value of the features as they go into the pipeline: one for
-                all, one each, or by name. By default 16 standard deviations beyond the mean
-                (twice the range, for a scaler that knows just that), and without a scaler 65536.
+                all, one each, or by name. By default sqrt(n - 1) standard deviations beyond the
+                mean, which covers all n training rows, and 16 at least (twice the range, for a
+                scaler that knows just that). Without a scaler 65536.
 
         Raises:
-            ParameterError: Not fitted, no logistic model, or a step that is no such scaler.
+            ParameterError: Not fitted, no logistic model, or another kind of step, which is named.
+        """
+        found = cls.from_fitted(fitted, bounds)
+        if found.link not in LOGISTIC:
+            raise ParameterError(
+                f"{fitted_estimator.name_of(fitted)} is not a logistic regression; use "
+                'LogisticRegression, LogisticRegressionCV or SGDClassifier(loss="log_loss"), or '
+                "LogisticModel.from_fitted for other linear models"
+            )
+        return found
+
+    @classmethod
+    def from_fitted(cls, fitted: Any, bounds: Bounds = None) -> "LogisticModel":
+        """Take the numbers out of any fitted linear model.
+
+        Args:
+            fitted: As for `from_sklearn`; or one of scikit-learn's linear regressions (least
+                squares, ridge, lasso, elastic net, Huber, support vectors, Poisson, gamma,
+                Tweedie), a classifier with margins (`LinearSVC`, `RidgeClassifier`,
+                `Perceptron`, any `SGDClassifier`); or statsmodels' result of OLS, WLS, Logit,
+                Poisson or a GLM with an identity, log or logit link.
+            bounds: As for `from_sklearn`. For statsmodels twice the training rows by default.
+
+        Raises:
+            ParameterError: Not fitted, not linear, or another kind of step, which is named.
         """
         found = fitted_estimator.read(fitted)
         largest = np.where(np.isnan(found.reach), DEFAULT_BOUND, found.reach)

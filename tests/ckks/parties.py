@@ -37,7 +37,8 @@ def table(rows, features=3, bound=1.0, seed=1):
 class Parties:
     """A server with its clients; all keys are known here, and all randomness is replayed.
 
-    `choices` are for the plan: precision, protect_model, max_rows; or encrypted=True.
+    `choices` are for the plan: precision, protect_model, max_rows; or encrypted=True. The backend
+    is the native one, whose randomness can be replayed.
     """
 
     def __init__(self, model=None, *, seed="parties", clients=("ann",), ledger=None, **choices):
@@ -62,11 +63,12 @@ class Parties:
                 self.owner.offer, identity, None, ledger=ledger, entropy=entropy
             )
         else:
+            choices = {"backend": "native"} | choices
             self.server = InferenceServer.create(
                 self.model, identity=identity, ledger=ledger, entropy=entropy, **choices
             )
         self.offer, self.plan = self.server.offer, self.server.offer.plan
-        self.ring = self.plan.linear.ring
+        self.ring = self.plan.linear.ring if self.plan.backend == "native" else None
         self.clients = {name: self.join(name) for name in clients}
         self.entropy = stream(f"{seed}/liar")
 

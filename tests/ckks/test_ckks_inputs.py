@@ -19,7 +19,7 @@ from securecomp.ckks import inputs, planner
 from securecomp.ckks.plan import MAX_ROWS
 from securecomp.errors import ParameterError, RangeError
 
-PLAN = planner.plan(linear_model(3, bound=8.0))
+PLAN = planner.plan(linear_model(3, bound=8.0), backend="native")
 ROWS = [[1.0, 0.0, -3.0], [0.5, 8.0, -8.0]]
 COLUMNS = {"x0": [1.0, 0.5], "x1": [0.0, 8.0], "x2": [-3.0, -8.0]}
 

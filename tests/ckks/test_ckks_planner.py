@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from securecomp.ckks import LogisticModel, inputs, planner
 from securecomp.ckks.native.logits import integers
 from securecomp.ckks.plan import MAX_FEATURES
-from securecomp.ckks.planner import power_above
+from securecomp.ckks.scaled_model import power_above
 from securecomp.errors import ParameterError
 
 KINDS = {
@@ -60,7 +60,7 @@ def models(draw, most=12):
 
 def planned(model, precision, kind):
     try:
-        return planner.plan(model, precision=precision, **KINDS[kind])
+        return planner.plan(model, precision=precision, backend="native", **KINDS[kind])
     except ParameterError as error:
         assume("no ring up to degree" not in str(error))
         raise
@@ -261,7 +261,7 @@ class TestRefusals:
 
 
 def test_a_plan_for_another_model():
-    plan = planner.plan(linear_model())
+    plan = planner.plan(linear_model(), backend="native")
     for other, reason in (
         (linear_model(4), "for other features or classes"),
         (linear_model(outputs=3), "for other features or classes"),

@@ -55,8 +55,9 @@ class TestSharedResults:
         real = LogitClient.decrypt
 
         def spy(*arguments):
-            raw.append(real(*arguments))
-            return raw[-1]
+            found = real(*arguments)
+            raw.append(found.values)
+            return found
 
         monkeypatch.setattr(LogitClient, "decrypt", spy)
         rows = table(2, 6)
@@ -82,9 +83,9 @@ class TestSharedResults:
         message, residues = parties.read(answer)
         payload = memoryview(pack_all(parties, residues))
         circuit = parties.ann._circuit
-        one = circuit.decrypt(message, payload, 6)
+        one = circuit.decrypt(message, payload, 6).values
         circuit.secret = bytes(32)
-        other = circuit.decrypt(message, payload, 6)
+        other = circuit.decrypt(message, payload, 6).values
         c = parties.plan.linear
         apart = np.abs(one - other) * 2.0 ** (c.scale_bits - c.release_bits)
         assert (apart > 2.0**-12).all()
@@ -116,7 +117,7 @@ def test_the_noise_of_shared_results_is_uniform_and_wide():
     request = parties.ann.encrypt(np.full((2000, 2), 0.5))
     answer, residues = parties.read(parties.server.predict(request))
     payload = memoryview(pack_all(parties, residues))
-    found = parties.ann._circuit.decrypt(answer, payload, 2000)[:, 0]
+    found = parties.ann._circuit.decrypt(answer, payload, 2000).values[:, 0]
     c = parties.plan.linear
     (weights,), (intercept,) = integers(parties.model, parties.plan)
     whole = (sum(weights) << (c.input_bits - 1 + c.lift_bits)) + intercept
@@ -125,6 +126,11 @@ def test_the_noise_of_shared_results_is_uniform_and_wide():
     assert np.abs(scaled).max() < 1.001
     cells = np.histogram(scaled, 16, (-1, 1))[0]
     assert ((cells - 125) ** 2 / 125).sum() < 44.3  # 15 degrees of freedom, 1 in 10,000
+
+
+def inside(rows):
+    """No row outside of a domain."""
+    return np.zeros(rows, bool)
 
 
 def pack_all(parties, residues):
@@ -334,7 +340,7 @@ class TestFiles:
     def test_labels_are_no_formulas(self):
         labels = ("=1+1", "+a", "-1", "@x", "\tb", "\rc", "\x00", "a=b", "", 3)
         values = np.eye(len(labels)) * 9
-        parts = [Predictions(values, "logits", labels, "softmax")]
+        parts = [Predictions(values, "logits", labels, "softmax", inside(len(values)))]
         header = ["=cmd()", "-x", "age"]
         rows = [["=own", -5, -2.5]] * len(labels)
         found = list(
@@ -347,14 +353,16 @@ class TestFiles:
         assert {tuple(row[:3]) for row in found[1:]} == {("=own", "-5", "-2.5")}
 
     def test_labels_that_are_numbers(self):
-        parts = [Predictions(np.array([[-3.0], [3.0]]), "logits", (-1, 1), "sigmoid")]
+        parts = [Predictions(np.array([[-3.0], [3.0]]), "logits", (-1, 1), "sigmoid", inside(2))]
         found = list(csv.reader(io.StringIO(inference_files.format_csv([], (), parts, 2))))
         assert [row[0] for row in found] == ["prediction", "-1", "1"]
 
     def test_a_table(self):
         parts = [
-            Predictions(np.array([[0.0], [3.0]]), "logits", ("no", "yes, much"), "sigmoid"),
-            Predictions(np.array([[-3.0]]), "logits", ("no", "yes, much"), "sigmoid"),
+            Predictions(
+                np.array([[0.0], [3.0]]), "logits", ("no", "yes, much"), "sigmoid", inside(2)
+            ),
+            Predictions(np.array([[-3.0]]), "logits", ("no", "yes, much"), "sigmoid", inside(1)),
         ]
         text = inference_files.format_csv(["name"], [["Ann"], ["Bob"], ['"C"']], parts, 3)
         found = list(csv.reader(io.StringIO(text)))

@@ -8,21 +8,32 @@ import numpy as np
 import pytest
 from cases import each_case
 from ckks.parties import linear_model, stream, table
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from securecomp.ckks import EncryptedLogisticRegression, InferenceClient, InferenceServer, planner
+from securecomp.ckks import (
+    EncryptedLogisticRegression,
+    InferenceClient,
+    InferenceServer,
+    PrecisionWarning,
+    planner,
+)
 from securecomp.ckks.inference_messages import Columns, EncryptedScores
 from securecomp.ckks.native.ring_parameters import Sigmoid
 from securecomp.ckks.seal.sigmoid_scores import ScoreClient, ScoreServer
 from securecomp.errors import (
     DecodeError,
     ParameterError,
-    RangeError,
     RemoteProtocolError,
 )
 from securecomp.models import probabilities
 from securecomp.protocol import wire
 
 pytest.importorskip("tenseal")
+# Degrees of 3 are fast.
+pytestmark = pytest.mark.filterwarnings("ignore::securecomp.ckks.PrecisionWarning")
 
 CHOICES = {"activation": "server", "domain": 8.0, "degree": 3, "precision": 1e-3}
 
@@ -48,7 +59,7 @@ def test_the_whole_way(sides):
 
 def test_several_batches(sides):
     client, server = sides
-    slots = client.offer.plan.sigmoid.slots
+    slots = client.offer.plan.sigmoid.rows
     rows = table(slots + 3, 4)
     found = client.decrypt(server.predict(client.encrypt(rows))).values[:, 0]
     expected = probabilities(linear_model(4).logits(rows), "sigmoid")[:, 1]
@@ -74,41 +85,56 @@ def test_one_against_the_rest():
     assert ours.traffic_.requests == 1
 
 
-class TestRefusals:
-    def test_a_logit_outside_of_the_domain(self):
-        model = linear_model(4, scale=10.0)
-        server = InferenceServer.create(model, **CHOICES)
-        client = InferenceClient.create(server.offer)
-        server.register(client.registration.encode())
-        rows = np.zeros((3, 4))
-        rows[1] = np.sign(model.weights[0])
-        answer = server.predict(client.encrypt(rows))
-        with pytest.raises(
-            RangeError,
-            match=r"^rows 1 to 3: logits beyond .* in 1 of .* row 2; ask for a plan "
-            "with a larger domain than 8$",
+def test_rows_outside_the_domain_are_finished_and_flagged():
+    """Of the second batch, and with the others of the batch as good as ever."""
+    model = linear_model(4, scale=10.0)
+    server = InferenceServer.create(model, **CHOICES)
+    client = InferenceClient.create(server.offer)
+    server.register(client.registration.encode())
+    slots = client.offer.plan.sigmoid.rows
+    rows = np.zeros((slots + 9, 4))
+    rows[slots + 5] = np.sign(model.weights[0])
+    found = client.decrypt(server.predict(client.encrypt(rows)))
+    assert np.flatnonzero(found.outside).tolist() == [slots + 5]
+    expected = probabilities(model.logits(rows), "sigmoid")
+    assert np.abs(found.probabilities - expected).max() <= client.offer.plan.precision
+
+
+class TestDefaults:
+    def test_any_rows_of_the_demonstrations_model_have_the_stated_precision(self):
+        """Degree and domain follow from the model; nothing is refused and nothing is far off."""
+        rows, ill = load_breast_cancer(return_X_y=True)
+        fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, ill)
+        ours = EncryptedLogisticRegression(fitted, activation="server")
+        plan, found = ours.plan_, ours.predict_proba(rows)
+        assert plan.precision == 1e-2
+        assert plan.sigmoid.domain == 8.0
+        assert np.abs(found - fitted.predict_proba(rows)).max() <= 1e-2
+        # Bytes are as planned.
+        for planned, real in zip(
+            plan.bytes_per_row(len(rows)), (ours.traffic_.sent, ours.traffic_.received), strict=True
         ):
-            client.decrypt(answer)
+            assert real == pytest.approx(planned * len(rows), rel=0.04)
 
-    def test_a_row_has_its_number_in_the_whole_table(self):
-        model = linear_model(4, scale=10.0)
-        server = InferenceServer.create(model, **CHOICES)
-        client = InferenceClient.create(server.offer)
-        server.register(client.registration.encode())
-        slots = client.offer.plan.sigmoid.slots
-        rows = np.zeros((slots + 9, 4))
-        rows[slots + 5] = np.sign(model.weights[0])  # of the second batch
-        request = client.encrypt(rows)
-        answer = server.predict(request)
-        with pytest.raises(RangeError, match=f"the first in row {slots + 6};"):
-            client.decrypt(answer)
-        with pytest.raises(RangeError, match=f"rows {slots + 101} to .* in row {slots + 106};"):
-            client.decrypt(answer, request, 101)
+    def test_the_degree_follows_from_the_precision(self):
+        plans = [
+            planner.plan(linear_model(4, scale=3), activation="server", precision=p)
+            for p in (0.1, 1e-2, 1e-3)
+        ]
+        degrees = [plan.sigmoid.degree for plan in plans]
+        assert degrees == sorted(set(degrees))
+        assert all(plan.error <= plan.precision / 2 for plan in plans)
 
-    def test_bounds_that_no_polynomial_covers(self):
-        with pytest.raises(ParameterError, match="a logit can reach"):
-            planner.plan(linear_model(4, scale=1e4), activation="server")
+    def test_a_large_error_is_a_warning(self):
+        with pytest.warns(PrecisionWarning, match=r"off by 0\.1.* leave out the degree"):
+            planner.plan(linear_model(4), activation="server", degree=3, domain=9.0)
 
+    def test_a_domain_that_no_polynomial_covers(self):
+        with pytest.raises(ParameterError, match=r"no polynomial up to .* smaller domain"):
+            planner.plan(linear_model(4), activation="server", precision=1e-6, domain=100.0)
+
+
+class TestRefusals:
     def test_an_intercept_that_leaves_no_row_in_the_domain(self):
         """Every row would be refused, so nothing is published."""
         for model in (
@@ -206,7 +232,7 @@ def _score(pipe, plan, secret, public):
     server = ScoreServer(plan, linear_model(4)).admit(type("Registered", (), {"public": public}))
     query = _decoded(client.encrypt(table(2, 4), b"r" * 16), Columns)
     answer = _decoded(server.answer(query, memoryview(b"")), EncryptedScores)
-    pipe.send(client.decrypt(answer, memoryview(b""), 2).tolist())
+    pipe.send(client.decrypt(answer, memoryview(b""), 2).values.tolist())
 
 
 def test_a_process_that_forks_goes_on(sides):

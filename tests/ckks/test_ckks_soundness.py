@@ -65,7 +65,7 @@ def test_an_error_that_leaves_rounding_no_half(kind):
 
 
 def test_a_polynomial_of_another_depth():
-    plan = planner.plan(linear_model(4), activation="server", degree=3)
+    plan = planner.plan(linear_model(4), activation="server", degree=3, domain=2.0)
     for degree in (1, 5, 7, 15):
         refused(with_circuit(plan, degree=degree), "another number of moduli")
     for moduli in (plan.circuit.moduli[:-1], plan.circuit.moduli[1:]):
@@ -73,14 +73,14 @@ def test_a_polynomial_of_another_depth():
 
 
 def test_an_error_below_the_polynomials():
-    plan = planner.plan(linear_model(4), activation="server", degree=3)
+    plan = planner.plan(linear_model(4), activation="server", degree=3, domain=2.0)
     for error in (plan.error * 0.99, plan.circuit.polynomial_error):
         refused(facts(plan) | {"error": error}, "less than its circuit's")
     refused(with_circuit(plan, numeric_error=0.5), "less than its circuit's")
 
 
 def test_more_features_than_a_polynomials_circuit_takes():
-    plan = planner.plan(linear_model(4), activation="server", degree=3)
+    plan = planner.plan(linear_model(4), activation="server", degree=3, domain=2.0)
     many = sigmoid_plan.MOST_FEATURES + 1
     found = facts(plan) | {"features": [f"x{i}" for i in range(many)], "bounds": [1.0] * many}
     refused(found, "more features than its circuit takes")

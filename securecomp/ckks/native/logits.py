@@ -6,13 +6,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from securecomp.ckks import inputs, planner
+from securecomp.ckks import inputs
+from securecomp.ckks.decrypted import Decrypted
 from securecomp.ckks.enrolment import Kind, Registration
 from securecomp.ckks.inference_messages import EncryptedLogits, EncryptedWeights, Query
+from securecomp.ckks.model_check import check_logits, check_model
 from securecomp.ckks.native import layout, linear, ring_kernels
 from securecomp.ckks.native.encryption import SEED_BYTES, RingPublicKey, RingSecretKey, polynomials
 from securecomp.ckks.native.ring import Polynomials, Ring
 from securecomp.ckks.plan import InferencePlan
+from securecomp.ckks.scaled_model import Scaled
 from securecomp.core import buffers, prg
 from securecomp.core import field_kernels as packing
 from securecomp.core.entropy import Entropy
@@ -95,7 +98,7 @@ class LogitClient(Secret):
 
     def decrypt(
         self, answer: EncryptedLogits, payload: memoryview, rows: int, first: int = 1
-    ) -> Floats:
+    ) -> Decrypted:
         """Return logits, shape (n, K), not rounded.
 
         Raises:
@@ -122,13 +125,8 @@ class LogitClient(Secret):
             seed = prg.derive(self.secret, "ckks release", hashlib.sha256(payload).digest())
             _add(ring, bodies, linear.flood(ring, plan.linear.release_bits, outputs * rows, seed))
         logits = ring.scaled(bodies, plan.linear.scale_bits).T
-        wrong = np.flatnonzero(np.abs(logits).max(axis=1) > plan.logit_bound + 1)
-        if len(wrong):
-            raise DecodeError(
-                f"a logit of row {first + wrong[0]} is beyond the plan's bound; the server did not "
-                "keep to the plan"
-            )
-        return logits
+        check_logits(logits, plan, first)
+        return Decrypted.inside(logits)
 
     def __repr__(self) -> str:
         return f"LogitClient({self._ring!r})"
@@ -272,7 +270,7 @@ def integers(model: LogisticModel, plan: InferencePlan) -> tuple[list[list[int]]
     """
     check_model(model, plan)
     circuit, encrypted = plan.linear, plan.model == "encrypted"
-    scaled = planner.Scaled(model, plan.bounds)
+    scaled = Scaled(model, plan.bounds)
     scaled.check_hidden(plan)
     if scaled.logit > plan.logit_bound or scaled.error(circuit, encrypted) > plan.error:
         raise ParameterError(
@@ -286,18 +284,6 @@ def _add(ring: Ring, acc: Polynomials, numbers: Polynomials) -> None:
     """Add residues, shape (L, n), in place."""
     for level, q in enumerate(ring.moduli):
         ring_kernels.add(acc[level].reshape(-1), numbers[level], q)
-
-
-def check_model(model: LogisticModel, plan: InferencePlan) -> None:
-    """Refuse a plan for other features or classes than the model's.
-
-    Raises:
-        ParameterError: Features, classes or link differ.
-    """
-    if (model.features, model.classes, model.link) != (plan.features, plan.classes, plan.link):
-        raise ParameterError(
-            "the plan is for other features or classes than the model's; plan again for this model"
-        )
 
 
 def body(message: wire.Message, residues: Words, bits: int) -> wire.Bytes:

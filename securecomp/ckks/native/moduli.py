@@ -2,20 +2,27 @@
 
 A ciphertext modulo q_0 ... q_{k-1} is at level k. Each rescaling divides by the last prime that is
 left, and goes down one level. The result is at level 1. The special prime belongs to the
-relinearisation keys only, but an attacker sees those as well, so it counts for security.
+relinearisation keys only, but an attacker sees those as well, so it counts for security. SEAL wants
+one wherever there are several moduli, with such keys or without.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import gmpy2
+import numpy as np
+import pyarrow as pa
 
 from securecomp.ckks.native import security
+from securecomp.core import prg
 from securecomp.errors import ParameterError
 
 LEAST_PRIME_BITS = 18
 MOST_PRIME_BITS = 60
+_SAMPLE = 4096  # words
+_LEVEL = 3  # of zstd, in SEAL
 HEADROOM_BITS = 3
 """Bits of the first prime above the scale. A result is little more than 1; +-4 fit."""
 
@@ -27,7 +34,7 @@ class Chain:
     Attributes:
         ring: N, a power of two.
         moduli: q_0 ... q_{k-1} of the ciphertexts; the last one is dropped first.
-        special: The prime of the relinearisation keys alone.
+        special: The prime of the relinearisation keys alone; 0 for none, beside one modulus.
     """
 
     ring: int
@@ -43,9 +50,11 @@ class Chain:
         """
         if self.ring not in security.LARGEST:
             raise ParameterError(f"a ring of size {self.ring}; known are {list(security.LARGEST)}")
-        primes = (*self.moduli, self.special)
+        primes = self.primes
         if not self.moduli or len(set(primes)) != len(primes):
             raise ParameterError("a chain has at least one modulus, and no modulus twice")
+        if len(self.moduli) > 1 and not self.special:
+            raise ParameterError("a chain of several moduli has a special prime")
         # Checked first: it bounds the work that follows.
         if not all(LEAST_PRIME_BITS <= q.bit_length() <= MOST_PRIME_BITS for q in primes):
             raise ParameterError(
@@ -60,10 +69,15 @@ class Chain:
             if q % (2 * self.ring) != 1 or not gmpy2.is_prime(q, 40):
                 raise ParameterError(f"{q} is not a prime that is 1 modulo {2 * self.ring}")
 
+    @property
+    def primes(self) -> tuple[int, ...]:
+        """All primes as SEAL takes them: the moduli, and the special one if there is one."""
+        return (*self.moduli, self.special) if self.special else self.moduli
+
     @cached_property
     def bits(self) -> float:
         """log2 of the product of all primes, on which security depends."""
-        return math.log2(math.prod((*self.moduli, self.special)))
+        return math.log2(math.prod(self.primes))
 
     @property
     def levels(self) -> int:
@@ -93,6 +107,47 @@ def choose(ring: int, scale_bits: int, rescalings: int) -> Chain | None:
     if math.log2(math.prod((*first, *scale))) > security.LARGEST[ring]:
         return None
     return Chain(ring, (*first, *scale[1:]), scale[0])
+
+
+def shallow(ring: int, bits: int, count: int) -> Chain | None:
+    """Choose the chain of a circuit without rescalings, products or keys for them.
+
+    Args:
+        ring: N.
+        bits: Length of each modulus.
+        count: Number of moduli.
+
+    Returns:
+        The chain. None if it is not 128-bit secure in this ring, or there are too few primes.
+    """
+    if not LEAST_PRIME_BITS <= bits <= MOST_PRIME_BITS:
+        return None
+    found = _primes(ring, bits, count)
+    special: tuple[int, ...] = ()
+    if count > 1:
+        # It encrypts nothing, so the shortest will do.
+        lengths = (n for n in range(LEAST_PRIME_BITS, MOST_PRIME_BITS) if n != bits)
+        special = next(filter(None, (_primes(ring, n, 1) for n in lengths)))
+    product = math.prod((*found, *special))
+    if len(found) < count or product.bit_length() > security.LARGEST[ring]:
+        return None
+    return Chain(ring, found, *special) if special else Chain(ring, found, 0)
+
+
+def stored_bytes(ring: int, moduli: Sequence[int]) -> int:
+    """Return the approximate bytes of one polynomial as SEAL stores it.
+
+    SEAL writes words of 64 bits and compresses them with zstd, which takes out some of the zeros.
+    """
+    return round(sum(ring * _bytes_per_word(q.bit_length()) for q in moduli))
+
+
+@cache
+def _bytes_per_word(bits: int) -> float:
+    """Return the compressed bytes of a random word of so many bits, as a sample has it."""
+    sample = prg.expand_words(bytes(prg.SEED_BYTES), _SAMPLE) >> np.uint64(64 - bits)
+    compressed = pa.Codec("zstd", compression_level=_LEVEL).compress(sample.tobytes(), asbytes=True)
+    return len(compressed) / _SAMPLE
 
 
 @cache

@@ -5,7 +5,7 @@ import math
 import msgspec
 
 from securecomp.ckks.native import ring_kernels, security
-from securecomp.ckks.native.moduli import Chain
+from securecomp.ckks.native.moduli import Chain, stored_bytes
 from securecomp.ckks.native.ring import Ring, ring
 from securecomp.ckks.seal import chebyshev, sigmoid_plan
 from securecomp.core import minimax
@@ -129,23 +129,28 @@ class Sigmoid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sigm
             degree=self.degree,
             feature_bound=1.0,
             weight_bound=self.weight_bound,
-            chain=Chain(self.ring, self.moduli, self.special),
+            chain=self.chain,
             scale_bits=self.scale_bits,
             numeric_error=self.numeric_error,
             polynomial_error=self.polynomial_error,
         )
 
     @property
-    def slots(self) -> int:
+    def chain(self) -> Chain:
+        """The ring and its moduli, as SEAL takes them."""
+        return Chain(self.ring, self.moduli, self.special)
+
+    @property
+    def rows(self) -> int:
         """Rows in one batch."""
         return self.ring // 2
 
     @property
     def column_bytes(self) -> int:
         """Approximate bytes of one feature of a batch."""
-        return self.ring * math.prod(self.moduli).bit_length() // 8
+        return stored_bytes(self.ring, self.moduli)
 
     @property
     def result_bytes(self) -> int:
-        """Approximate bytes of one result of a batch."""
-        return 2 * self.ring * self.moduli[0].bit_length() // 8
+        """Approximate bytes of one result of a batch: a probability, and its logit."""
+        return 4 * stored_bytes(self.ring, self.moduli[:1])

@@ -12,6 +12,7 @@ be replayed. SEAL works in the caller's thread; nothing here starts one.
 The byte format is that of SEAL 4: header and members as `Ciphertext::save` writes them.
 """
 
+import importlib.util
 import os
 import struct
 import tempfile
@@ -34,6 +35,11 @@ _SEED_BYTES = 64
 _SEED_TYPE = 1  # BLAKE2xb
 _STORED, _ZSTD = 0, 2
 _FAILURES = (RuntimeError, ValueError, OverflowError, MemoryError, IndexError)
+
+
+def installed() -> bool:
+    """Return whether TenSEAL is installed, without loading it."""
+    return importlib.util.find_spec("tenseal") is not None
 
 
 @cache
@@ -79,9 +85,10 @@ class Context:
         self.chain = chain
         parameters = seal.EncryptionParameters(seal.SCHEME_TYPE.CKKS)
         parameters.set_poly_modulus_degree(chain.ring)
-        parameters.set_coeff_modulus([seal.Modulus(q) for q in (*chain.moduli, chain.special)])
+        parameters.set_coeff_modulus([seal.Modulus(q) for q in chain.primes])
         self.native = seal.SEALContext(parameters, True, seal.SEC_LEVEL_TYPE.TC128)
-        if not self.native.parameters_set() or not self.native.using_keyswitching():
+        usable = self.native.using_keyswitching() or not chain.special
+        if not self.native.parameters_set() or not usable:
             raise ParameterError(
                 f"SEAL refuses these moduli: {self.native.parameters_error_message()}"
             )
@@ -105,11 +112,13 @@ class Context:
         """Return SEAL's identifier of a level, 1 (one prime left) to `chain.levels`."""
         return self._ids[level]
 
-    def encode(self, values: float | list[float], level: int, scale: float) -> Any:
+    def encode(
+        self, values: complex | list[float] | list[complex], level: int, scale: float
+    ) -> Any:
         """Return a plaintext with these values in its first slots and 0 in the rest.
 
         Args:
-            values: One number for all slots, or at most `chain.slots` of them.
+            values: One number for all slots, or at most `chain.slots` of them, real or complex.
             level: The level at which it will be used.
             scale: The number that stands for 1.
 
@@ -126,6 +135,10 @@ class Context:
     def decode(self, plaintext: Any) -> list[float]:
         """Return the real parts of all slots."""
         return list(self._encoder.decode_double(plaintext))
+
+    def decode_complex(self, plaintext: Any) -> list[complex]:
+        """Return all slots."""
+        return list(self._encoder.decode_complex(plaintext))
 
     def empty(self) -> Any:
         """Return a new ciphertext, to hold a result."""
@@ -191,7 +204,7 @@ class Context:
         Raises:
             DecodeError: Not a secret key of these parameters.
         """
-        words = self.chain.ring * (self.chain.levels + 1)
+        words = self.chain.ring * len(self.chain.primes)
         payload = _COUNT.size + 8 * words
         start = struct.pack("<32sQd", _id_bytes(self.native.key_parms_id()), words, 1.0)
         start += _header(payload) + _COUNT.pack(words)
@@ -269,24 +282,31 @@ class SealSecretKey(Secret):
         """Return the public keys that the server needs for products, half of them as seeds."""
         return _saved(self._generator.create_relin_keys())
 
-    def encrypt(self, values: Sequence[float], scale: float) -> bytes:
+    def encrypt(self, values: list[float] | list[complex], scale: float) -> bytes:
         """Return a fresh ciphertext at the top level, half of it as a seed.
 
         Args:
-            values: At most `chain.slots` numbers.
+            values: At most `chain.slots` numbers, real or complex.
             scale: The number that stands for 1.
 
         Raises:
             ParameterError: Too many values, or too large ones.
         """
-        plaintext = self.context.encode(list(values), self.context.chain.levels, scale)
+        plaintext = self.context.encode(values, self.context.chain.levels, scale)
         return _saved(self._encryptor.encrypt_symmetric(plaintext))
 
     def decrypt(self, ciphertext: Any) -> list[float]:
         """Return all slots. Show them to nobody else: they carry traces of the noise."""
+        return self.context.decode(self._opened(ciphertext))
+
+    def decrypt_complex(self, ciphertext: Any) -> list[complex]:
+        """Return all slots with their imaginary parts. They carry traces of the noise too."""
+        return self.context.decode_complex(self._opened(ciphertext))
+
+    def _opened(self, ciphertext: Any) -> Any:
         plaintext = backend().Plaintext()
         self._decryptor.decrypt(ciphertext, plaintext)
-        return self.context.decode(plaintext)
+        return plaintext
 
 
 @contextmanager

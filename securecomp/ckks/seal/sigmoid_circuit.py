@@ -13,7 +13,7 @@ Micciancio, EUROCRYPT 2021).
 
 A logit outside the declared domain gives a meaningless number. Far outside, a single row overflows
 the last modulus and spoils its whole batch. So the logits come back too, divided by a bound that
-they all keep, and the client refuses a batch with such a row and names the row. They tell it
+they all keep, and the client computes the probabilities of such a batch from them. They tell it
 nothing new: within the domain a probability determines its logit.
 """
 
@@ -25,7 +25,9 @@ import numpy.typing as npt
 
 from securecomp.ckks.seal.chebyshev import Encrypted, Series, Value
 from securecomp.ckks.seal.seal_context import Context, SealSecretKey, refusing
-from securecomp.ckks.seal.sigmoid_plan import Reals, SigmoidPlan, reduced
+from securecomp.ckks.seal.sigmoid_plan import Reals, SigmoidPlan, logit_error, reduced
+from securecomp.ckks.seal.weighted_columns import weighted_sums
+from securecomp.core import minimax
 from securecomp.core.secret import Secret
 from securecomp.errors import DecodeError, ParameterError, RangeError
 
@@ -40,6 +42,18 @@ class SigmoidCiphertexts(NamedTuple):
 
     probabilities: bytes
     logits: bytes
+
+
+class SigmoidValues(NamedTuple):
+    """One model's decrypted answer for one batch.
+
+    Attributes:
+        probabilities: Shape (n,).
+        outside: Whether a row's logit is outside the polynomial's domain, shape (n,).
+    """
+
+    probabilities: Reals
+    outside: npt.NDArray[np.bool_]
 
 
 class SigmoidClient(Secret):
@@ -101,41 +115,35 @@ class SigmoidClient(Secret):
         full = np.pad(table, ((0, self.plan.slots - len(table)), (0, 0)), mode="edge")
         return [self._key.encrypt(column, self.plan.scale) for column in full.T.tolist()]
 
-    def decrypt(self, result: SigmoidCiphertexts, rows: int, first: int = 1) -> Reals:
-        """Return the polynomial's values: probabilities, within `plan.error`.
+    def decrypt(self, result: SigmoidCiphertexts, rows: int) -> SigmoidValues:
+        """Return probabilities, within `plan.error`, and which logits were outside the domain.
 
-        They may be below 0 or above 1 by that much. They are not clipped.
+        They may be below 0 or above 1 by that much, and are not clipped. If a logit of the batch
+        is outside, all of its probabilities are the logistic function of the decrypted logits. A
+        logit that is outside by more than 1/64 of the domain is always noticed.
 
         Args:
             result: One result of `SigmoidServer.evaluate`.
             rows: Number of rows that were encrypted.
-            first: Number of the first row, for error messages.
-
-        Returns:
-            Shape (rows,).
 
         Raises:
-            DecodeError: Not a result under this plan.
-            RangeError: A row's logit was outside the domain; by more than 1/64 is always noticed.
+            DecodeError: Not a result under this plan, or probabilities of other logits.
         """
         plan = self.plan
         if not 1 <= rows <= plan.slots:
             raise ParameterError(f"a batch has 1 to {plan.slots} rows, not {rows}")
         logits = self._slots(result.logits, rows) * plan.reach
-        limit = (plan.domain + plan.span) / 2
-        wrong = np.flatnonzero(~(np.abs(logits) <= limit))
-        if len(wrong):
-            raise RangeError(
-                f"rows {first} to {first + rows - 1}: logits beyond {limit:.4g} in {len(wrong)} "
-                f"of them, the first in row {first + wrong[0]}; ask for a plan with a larger "
-                f"domain than {plan.domain:g}"
-            )
+        lies = DecodeError("not probabilities of these logits: the server did not keep to the plan")
+        if not np.all(np.abs(logits) <= plan.reach + logit_error(plan)):
+            raise lies
+        finished = minimax.logistic(logits)
+        outside = np.abs(logits) > (plan.domain + plan.span) / 2
+        if outside.any():
+            return SigmoidValues(finished, outside)
         values = self._slots(result.probabilities, rows)
-        if not np.all((values >= -plan.error) & (values <= 1 + plan.error)):
-            raise DecodeError(
-                "not probabilities of these logits: the server did not keep to the plan"
-            )
-        return values
+        if not np.all(np.abs(values - finished) <= plan.error + logit_error(plan) / 4):
+            raise lies
+        return SigmoidValues(values, outside)
 
     def _slots(self, data: bytes, rows: int) -> Reals:
         ciphertext = self._context.load(data, 1, self.plan.scale, seeded=False)
@@ -213,28 +221,12 @@ class SigmoidServer:
         return models, np.broadcast_to(constants, (len(models),))
 
     def _sums(self, columns: Sequence[bytes], models: Reals) -> list[Any]:
-        """Return each model's weighted sum of the columns over B, not yet rescaled.
-
-        A column is decoded once for all models, and then dropped.
-        """
-        plan, evaluator = self.plan, self._context.evaluator
-        top, levels = float(plan.chain.moduli[-1]), plan.chain.levels
-        factors = models / plan.span
-        # SEAL refuses to multiply by 0. A model of zeros gets one weight of the least size.
-        used = np.rint(factors * top) != 0
-        idle = ~np.any(used, axis=1)
-        used[idle, 0], factors[idle, 0] = True, 1 / top
-        sums: list[Any] = [None] * len(models)
-        for j, column in enumerate(columns):
-            ciphertext = self._context.load(column, levels, plan.scale, seeded=True)
-            for k in np.flatnonzero(used[:, j]):
-                term = self._context.empty()
-                constant = self._context.encode(float(factors[k, j]), levels, top)
-                evaluator.multiply_plain(ciphertext, constant, term)
-                if sums[k] is None:
-                    sums[k] = term
-                else:
-                    evaluator.add_inplace(sums[k], term)
+        """Return each model's weighted sum of the columns over B, not yet rescaled."""
+        plan = self.plan
+        top = float(plan.chain.moduli[-1])
+        sums = weighted_sums(self._context, columns, plan.scale, np.rint(models / plan.span * top))
+        for total in sums:
+            total.scale = plan.scale * top
         return sums
 
     def _score(self, total: Any, intercept: float) -> SigmoidCiphertexts:

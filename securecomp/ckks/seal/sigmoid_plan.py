@@ -22,6 +22,8 @@ P = TypeVar("P")
 MOST_FEATURES = 1 << 14
 _ROOM = 1 + 1 / 64
 MOST_DOMAIN = 126.0
+USUAL_DOMAIN = 8.0
+"""A probability beyond it is within 3.4e-4 of 0 or 1."""
 _RINGS = tuple(sorted(ring for ring in security.LARGEST if ring >= 4096))
 
 
@@ -148,13 +150,35 @@ def plan(
                 error,
                 polynomial.error,
             )
-            # A logit in the domain must not look as if it were beyond the span, nor vice versa.
-            if error <= precision and logit_error(found) <= (found.span - found.domain) / 2:
+            # A logit in the domain must not look as if it were beyond the span, nor vice versa. And
+            # the client's own logistic function, of slope 1/4 at most, must be as good.
+            most = min((found.span - found.domain) / 2, 4 * found.error)
+            if error <= precision and logit_error(found) <= most:
                 return found
             best = min(best, error)
     raise ParameterError(
         f"no ring at 128-bit security reaches a precision of {precision:g} with {features} "
         f"features and degree {degree}; ask for {best:.1g}, or for a lower degree"
+    )
+
+
+def least_degree(domain: float, error: float) -> int:
+    """Return the smallest degree whose polynomial is within an error of the logistic function.
+
+    Args:
+        domain: Largest absolute logit, in [0.5, 126].
+        error: Largest error.
+
+    Raises:
+        ParameterError: No degree is large enough.
+    """
+    for degree in range(3, minimax.MOST_DEGREE + 1, 2):
+        if minimax.sigmoid(domain * _ROOM, degree).error <= error:
+            return degree
+    raise ParameterError(
+        f"no polynomial up to degree {minimax.MOST_DEGREE} is within {error:.2g} of the logistic "
+        f"function for logits up to {domain:g}; plan a smaller domain, whose rows outside the "
+        "client finishes, or less precision"
     )
 
 

@@ -3,11 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.ckks.decrypted import Decrypted
 from securecomp.ckks.enrolment import Kind, Registration
 from securecomp.ckks.inference_messages import Columns, EncryptedScores
-from securecomp.ckks.native.logits import check_model
+from securecomp.ckks.model_check import check_model
 from securecomp.ckks.plan import InferencePlan
-from securecomp.ckks.planner import Scaled
+from securecomp.ckks.scaled_model import Scaled
 from securecomp.ckks.seal import sigmoid_plan
 from securecomp.ckks.seal.sigmoid_circuit import SigmoidCiphertexts, SigmoidClient, SigmoidServer
 from securecomp.core.secret import Secret
@@ -52,25 +53,29 @@ class ScoreClient(Secret):
         return wire.encode_body(Columns(request, len(array), batches))
 
     def decrypt(
-        self, answer: EncryptedScores, payload: memoryview, rows: int, first: int = 1
-    ) -> Floats:
+        self,
+        answer: EncryptedScores,
+        payload: memoryview,
+        rows: int,
+        first: int = 1,  # noqa: ARG002 - no message names a row
+    ) -> Decrypted:
         """Return each model's probabilities, shape (n, K), not rounded.
 
         Raises:
             DecodeError: Another number of batches than asked for, or not results of this plan.
-            RangeError: A row's logit is outside the plan's domain. The message names the row.
         """
         slots, outputs = self._client.plan.slots, self._plan.outputs
         counts = _counts(rows, slots)
         if len(payload) or [len(batch) for batch in answer.batches] != [2 * outputs] * len(counts):
             raise DecodeError("the answer has another number of batches or results than asked for")
-        found = np.empty((rows, outputs))
+        found, outside = np.empty((rows, outputs)), np.zeros(rows, bool)
         for index, (count, batch) in enumerate(zip(counts, answer.batches, strict=True)):
             for output in range(outputs):
                 result = SigmoidCiphertexts(*batch[2 * output : 2 * output + 2])
                 place = slice(index * slots, index * slots + count)
-                found[place, output] = self._client.decrypt(result, count, first + place.start)
-        return found
+                found[place, output], beyond = self._client.decrypt(result, count)
+                outside[place] |= beyond
+        return Decrypted(found, outside)
 
     def __repr__(self) -> str:
         return f"ScoreClient({self._client!r})"
@@ -103,7 +108,7 @@ class ScoreServer:
                 "the plan is for smaller weights than this model's; plan again for this model"
             )
         scaled.check_domain(self.circuit.domain)
-        self.weights = np.array([[float(v) for v in row] for row in scaled.weights])
+        self.weights = scaled.weights
         self.intercepts = np.array(model.intercepts)
 
     def admit(self, registration: Registration) -> "ScoreAccount":

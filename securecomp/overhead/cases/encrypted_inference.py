@@ -1,5 +1,6 @@
 """Encrypted inference: client and server together or apart, from bytes to bytes."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from securecomp.ckks import PrecisionWarning
 from securecomp.overhead.cases import aes_floors
 from securecomp.overhead.cases.inference_parties import (
     FEATURES,
@@ -111,7 +113,9 @@ def _serve(pipe: Any, name: str, rows: int) -> None:
 
 def scoring(degree: int, rows: int) -> Job:
     """Return a server's probabilities, by a polynomial for logits within +-16."""
-    p = InferenceParties.make(rows, activation="server", degree=degree, domain=16.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)  # the degree is what is compared
+        p = InferenceParties.make(rows, activation="server", degree=degree, domain=16.0)
     request = p.client.encrypt(p.rows)
     return p.job(
         lambda: p.server.predict(request),
@@ -122,12 +126,13 @@ def scoring(degree: int, rows: int) -> Job:
 
 
 def for_users(rows: int | None, features: int) -> Iterator[Case]:
-    """Yield client and server together, with logits and with a sigmoid on the server."""
-    scoring: dict[str, Any] = {"activation": "server", "domain": 8.0}
-    for name, title, options in (
-        ("logits", "Inference", {}),
-        ("sigmoid", "Inference, sigmoid", scoring),
-    ):
+    """Yield client and server together: logits by each backend, and a sigmoid on the server."""
+    ways: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("logits", "Inference, native kernels", {}),
+        ("seal", "Inference, SEAL", {"backend": "seal"}),
+        ("sigmoid", "Inference, sigmoid", {"activation": "server"}),
+    )
+    for name, title, options in ways:
         yield Case(
             f"inference/{name}",
             title,

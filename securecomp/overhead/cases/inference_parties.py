@@ -55,7 +55,9 @@ class InferenceParties:
         encrypted: bool = False,
         **plan: Any,
     ) -> "InferenceParties":
-        """Draw a model and rows, and make both sides."""
+        """Draw a model and rows, and make both sides: native, unless the plan says otherwise."""
+        if plan.get("activation") != "server":
+            plan = {"backend": "native"} | plan
         # Logits stay of one size, however many features there are.
         weights = reals((features,), 0.5, seed=1) * np.sqrt(FEATURES / features)
         model = LogisticModel(
