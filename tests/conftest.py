@@ -1,6 +1,7 @@
 """What all tests share: two Hypothesis profiles, and randomness that can be replayed."""
 
 import math
+import os
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -13,6 +14,11 @@ from threadpoolctl import threadpool_limits
 settings.register_profile("thorough", derandomize=True, deadline=None, database=None)
 settings.register_profile("securecomp", settings.get_profile("thorough"), max_examples=40)
 settings.load_profile("securecomp")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """More processes than cores: those of network tests wait most of their time."""
+    return 3 * (os.cpu_count() or 2) // 2
 
 
 @pytest.fixture(autouse=True, scope="session")

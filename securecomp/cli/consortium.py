@@ -3,15 +3,19 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from securecomp.cli import answers, transcripts
+from securecomp.cli import answers, own_page, transcripts
 from securecomp.cli import network_options as net
 from securecomp.cli import option_values as values
+from securecomp.cli.without_pandas import without_pandas
 from securecomp.cli.written_pages import check_page, write_page
 from securecomp.show.console import plain_errors, plain_warnings, status
+
+if TYPE_CHECKING:
+    from securecomp.net.pages.site_page import SitePage
 
 _PATH = click.Path(path_type=Path)
 
@@ -163,6 +167,7 @@ def _of_analysts(found: Any) -> list[str]:
 )
 @click.option("--yes", is_flag=True, help="Do not ask before anything is sent.")
 @click.option("--serve", is_flag=True, help="Stay, and answer the analysts' questions.")
+@own_page.options
 @transcripts.option
 @values.reading_and_showing("Write the results to a page too.")
 def join(
@@ -187,41 +192,52 @@ def join(
 
         if html is not None:
             check_page(html)
+        own_page.check(given)
         transcripts.check(given["transcript"], serve)
         agreed = study_file.verify(study)
         if not as_json:
             for line in _summary(agreed):
                 click.echo(line)
+        without_pandas()
         frame = read_table(data, delimiter=given["delimiter"], decimal_comma=given["decimal_comma"])
         if not yes:
             click.confirm("Send this site's part of these totals?", abort=True, err=True)
         connection = net.connection(given)
-        with programs.connected(study, site, key, connection, **net.heard()) as member:
-            transcripts.start(member, given["transcript"])
-            if serve:
-                found = _stay(member, frame, connection.state_file(study, site), as_json)
-            else:
-                with status("computing together"):
-                    found = list(programs.join(member, site, frame))
-                    transcripts.finish(member, study, given["transcript"])
-        if html is not None:
-            from securecomp.cli.report_page import page
+        state = connection.state_file(study, site)
+        with own_page.showing(given, site, agreed.name, state) as shown:
+            watching = net.heard(None if shown is None else shown.watch)
+            with programs.connected(study, site, key, connection, **watching) as member:
+                transcripts.start(member, given["transcript"])
+                if serve:
+                    found = _stay(member, frame, state, as_json, shown)
+                else:
+                    with status("computing together"):
+                        found = []
+                        for question, result in programs.join(member, site, frame):
+                            found.append((question, result))
+                            if shown is not None:
+                                shown.heard(question, result)
+                        transcripts.finish(member, study, given["transcript"])
+            if html is not None:
+                from securecomp.cli.report_page import page
 
-            write_page(html, page([result for _, result in found if result is not None]))
-    if as_json:
-        facts = {"study": agreed.digest.hex(), "results": answers.as_json(found)}
-        click.echo(json.dumps(facts, allow_nan=False))
-    elif not serve:
-        answers.print_answers(found, site)
+                write_page(html, page([result for _, result in found if result is not None]))
+            if as_json:
+                facts = {"study": agreed.digest.hex(), "results": answers.as_json(found)}
+                click.echo(json.dumps(facts, allow_nan=False))
+            elif not serve:
+                answers.print_answers(found, site)
 
 
-def _stay(member: Any, frame: Any, state: Path, quiet: bool) -> list[tuple[Any, Any]]:
+def _stay(
+    member: Any, frame: Any, state: Path, quiet: bool, shown: "SitePage | None"
+) -> list[tuple[Any, Any]]:
     """Run an agent until the analysts have no more questions; return what it heard."""
     from securecomp.net.questions import consent_files
     from securecomp.net.questions.site_agent import SiteAgent
 
     def person(number: int, analyst: str, question: Any, opened: Any) -> str:
-        if not sys.stdin.isatty():
+        if shown is not None or not sys.stdin.isatty():
             net.note(f"question {number} waits: securecomp consent {state} {number} --allow")
             return consent_files.ask(state, number, analyst, question, opened)
         net.note(consent_files.wording(analyst, question, opened))
@@ -233,6 +249,8 @@ def _stay(member: Any, frame: Any, state: Path, quiet: bool) -> list[tuple[Any, 
 
     def heard(question: Any, result: Any) -> None:
         found.append((question, result))
+        if shown is not None:
+            shown.heard(question, result)
         if not quiet:
             answers.print_answers([(question, result)], member.channel.name)
 
@@ -274,6 +292,12 @@ def server(study: Path, name: str, key: Path, paillier_key: Path | None, **given
 @click.option("--store", type=_PATH, default=Path("relay.db"), show_default=True, help="Queues.")
 @click.option("--tls-cert", type=_PATH, metavar="FILE", help="Certificate; by default no TLS.")
 @click.option("--tls-key", type=_PATH, metavar="FILE", help="The certificate's key.")
+@click.option(
+    "--page-token",
+    type=_PATH,
+    metavar="FILE",
+    help="Serve a page to who knows this file's token; it is drawn if there is no file.",
+)
 def relay(
     studies: tuple[Path, ...],
     host: str,
@@ -281,6 +305,7 @@ def relay(
     store: Path,
     tls_cert: Path | None,
     tls_key: Path | None,
+    page_token: Path | None,
 ) -> None:
     """Store and forward the sealed messages of STUDIES.
 
@@ -293,7 +318,14 @@ def relay(
         from securecomp.net import parties
         from securecomp.net.relay import Relay
 
-        app = Relay([parties.served(path) for path in studies], store).app()
+        token = None
+        if page_token is not None:
+            from securecomp.net.pages.page_guard import token_file
+
+            token = token_file(page_token)
+            scheme = "http" if tls_cert is None else "https"
+            net.note(f"page: {scheme}://{host}:{port}/page, with the token in {page_token}")
+        app = Relay([parties.served(path) for path in studies], store, token).app()
         uvicorn.run(
             app,
             host=host,

@@ -1,7 +1,7 @@
 """Options of the commands that connect to a relay."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,20 @@ def connection(given: dict[str, Any]) -> Any:
     )
 
 
-def heard() -> dict[str, Any]:
-    """Return who hears what is awaited, and why a request is tried again."""
-    return {"watch": Watch(), "note": note}
+def heard(also: Callable[[str, Collection[str]], None] | None = None) -> dict[str, Any]:
+    """Return who hears what is awaited, and why a request is tried again.
+
+    Args:
+        also: Hears what is awaited too.
+    """
+    watch = Watch()
+
+    def both(step: str, awaited: Collection[str]) -> None:
+        watch(step, awaited)
+        if also is not None:
+            also(step, awaited)
+
+    return {"watch": both, "note": note}
 
 
 class Watch:

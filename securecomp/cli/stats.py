@@ -9,6 +9,7 @@ import click
 
 from securecomp.cli import analysis_options, privacy_options, summary_options
 from securecomp.cli import option_values as values
+from securecomp.cli.without_pandas import without_pandas
 from securecomp.cli.written_pages import check_page, write_page
 from securecomp.show.console import (
     console,
@@ -115,6 +116,7 @@ def stats(
 
 def _study(files: tuple[Path, ...], privacy: "Privacy | None", given: Mapping[str, Any]) -> "Study":
     """Return the study of the files, as the options say."""
+    without_pandas()
     from securecomp.protocol import sum_protocols as protocols
     from securecomp.statistics import Codebook, Study
     from securecomp.statistics.table_files import name_sites, read_table

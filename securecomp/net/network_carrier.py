@@ -36,6 +36,7 @@ from securecomp.net.study_messages import (
     Countersignatures,
     Nonces,
     Proposal,
+    SitesKey,
     TotalsDigest,
 )
 from securecomp.net.totals_chain import PART, TotalsChain, run_id
@@ -308,6 +309,21 @@ class NetworkCarrier(Secret):
             )
         self.chain.agreed(what, packed)
         return found
+
+    def sites_key(self) -> bytes:
+        """Return random bytes that the first site has drawn, sealed for each other site."""
+        number, self._proposals = self._proposals, self._proposals + 1
+        tag, channel = f"{self.channel.run}/key/{number}", self.channel
+        mine = self._state.fact(tag, entropy_.system(32))
+        if self.name not in self.study.sites:
+            return mine
+        if self.name == channel.first:
+            channel.tell(channel.others, tag, SitesKey(mine))
+            return mine
+        key = channel.hear(tag, [channel.first], "the sites' key", SitesKey)[channel.first].key
+        if len(key) != len(mine):
+            raise RemoteProtocolError(channel.first, "the sites' key has another length")
+        return key
 
     def deliver(
         self,

@@ -134,6 +134,7 @@ class RelayClient(Secret):
                 why = answer.text.strip()[:300] or f"status {answer.status_code}"
                 if answer.status_code < 500 and answer.status_code not in (408, 429):
                     raise RelayError(why)
+                pause = max(pause, _put_off(answer.headers.get("retry-after", "")))
             if once or self._stopped():
                 raise RelayError(f"{why}; given up")
             if not quiet:
@@ -141,6 +142,11 @@ class RelayClient(Secret):
             quiet = False
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _put_off(said: str) -> float:
+    """Return the seconds of a header Retry-After, as far as somebody would wait."""
+    return min(float(said[:9]), _LONGEST_PAUSE) if said.isdecimal() else 0.0
 
 
 def _refuse_lasting(error: BaseException) -> None:

@@ -15,7 +15,12 @@ from securecomp.errors import AuthenticationError, ParameterError, SecureCompErr
 from securecomp.net import parties, private_study, study_codebook
 from securecomp.net.parties import Parties, table
 from securecomp.net.questions import study_questions
-from securecomp.net.questions.study_questions import ONE_SUM, QuestionRules, StudyQuestion
+from securecomp.net.questions.study_questions import (
+    FOR_ANALYSTS,
+    ONE_SUM,
+    QuestionRules,
+    StudyQuestion,
+)
 from securecomp.net.study_codebook import CodebookFile
 from securecomp.paillier.keys import PublicKey
 from securecomp.privacy.policy import Privacy
@@ -85,8 +90,10 @@ class StudyFile(Parties):
             question: What is asked.
             analyst: Who has asked it; None for the study's own questions.
         """
+        analysts = tuple(self.analysts) if analyst is None else (analyst,)
+        if question.ask in FOR_ANALYSTS:
+            return analysts
         if self.receivers == "analysts":
-            analysts = tuple(self.analysts) if analyst is None else (analyst,)
             return analysts if question.ask in ONE_SUM else (*self.sites, *analysts)
         return tuple(self.sites) if analyst is None else (*self.sites, analyst)
 
@@ -172,6 +179,11 @@ def _study(facts: Mapping[str, Any], agreed: Parties, folder: Path) -> StudyFile
         privacy=privacy,
         codebook=study_codebook.named(study, folder),
     )
+    if found.receivers != "analysts" and any(q.ask in FOR_ANALYSTS for q in analyses):
+        raise ParameterError(
+            f"[[analyses]] {' and '.join(FOR_ANALYSTS)}: an analyst hears the totals, and no site; "
+            'name one under [analysts], and say receivers = "analysts" under [study]'
+        )
     wanted = found.sums().server_names()  # refuses what does not go together
     if sorted(agreed.servers) != sorted(wanted):
         raise ParameterError(

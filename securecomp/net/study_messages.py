@@ -39,6 +39,13 @@ class Proposal(wire.Message, frozen=True):
     values: bytes
 
 
+class SitesKey(wire.Message, frozen=True):
+    """First site to the others: random bytes that no analyst and no server has."""
+
+    KIND: ClassVar[int] = 73
+    key: bytes
+
+
 class TotalsDigest(wire.Message, frozen=True):
     """Between sites: the head of the chain of all totals; site to server: this run is done.
 

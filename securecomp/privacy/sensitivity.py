@@ -104,7 +104,7 @@ class Bounds:
             name: What they are, for messages.
 
         Raises:
-            RangeError: There are none, or one is NaN: it has no place within bounds.
+            RangeError: No values, or one is NaN: it has no place within bounds.
         """
         array = np.asarray(values, dtype=np.float64)
         if array.size == 0:

@@ -102,6 +102,12 @@ class Carrier(Protocol):
     def public(self, name: str) -> bytes:
         """Return a party's public key."""
 
+    def sites_key(self) -> bytes:
+        """Return 32 random bytes that all sites have, other ones for every question.
+
+        Nobody else has them: where no site is here, they are others.
+        """
+
     def randomness(self, session: Session, name: str, role: str) -> Entropy:
         """Return the source of randomness of one of a party's roles."""
 

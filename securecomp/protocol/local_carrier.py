@@ -53,6 +53,10 @@ class LocalCarrier(Secret):
         """Return a party's public key."""
         return self.identity(name).public
 
+    def sites_key(self) -> bytes:
+        """Return 32 random bytes."""
+        return self.entropy(32)
+
     def randomness(self, session: Session, name: str, role: str) -> Entropy:
         """Return the one source of all parties."""
         del session, name, role

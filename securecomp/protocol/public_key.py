@@ -84,7 +84,7 @@ def _small_order() -> frozenset[int]:
 
 
 def _square_root(a: int) -> int | None:
-    """Return a square root modulo 2^255 - 19, None if there is none."""
+    """Return a square root modulo 2^255 - 19, None for a number without one."""
     root = pow(a, (_P + 3) // 8, _P)
     for candidate in (root, root * pow(2, (_P - 1) // 4, _P) % _P):
         if candidate * candidate % _P == a:

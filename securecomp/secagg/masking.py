@@ -86,8 +86,7 @@ def encode(
     """Check a client's vector and weight and return what is masked.
 
     Raises:
-        ParameterError: Not integers, another length, or a weight where there is none (or none
-            where there is one).
+        ParameterError: Not integers, another length, or a weight too many or too few.
         RangeError: A value beyond the bound, or a weight beyond the largest.
     """
     array = np.asarray(values)

@@ -5,13 +5,18 @@ The distributions are scipy's.
 
 import math
 from fractions import Fraction
-from typing import Literal
-
-from scipy import special
+from typing import Any, Literal
 
 from securecomp.errors import ParameterError, RangeError
 
 Alternative = Literal["two-sided", "less", "greater"]
+
+
+def _special() -> Any:
+    """Return scipy's special functions. They take .3 seconds and 30 MB to load, so late."""
+    from scipy import special
+
+    return special
 
 
 def check_confidence(confidence: float) -> float:
@@ -43,23 +48,23 @@ def check_alternative(alternative: Alternative) -> Alternative:
 def t_pvalue(statistic: float, df: float, alternative: Alternative = "two-sided") -> float:
     """Return the p value of a t statistic."""
     if alternative == "two-sided":
-        return float(2 * special.stdtr(df, -abs(statistic)))
-    return float(special.stdtr(df, statistic if alternative == "less" else -statistic))
+        return float(2 * _special().stdtr(df, -abs(statistic)))
+    return float(_special().stdtr(df, statistic if alternative == "less" else -statistic))
 
 
 def t_quantile(probability: float, df: float) -> float:
     """Return the quantile of Student's t."""
-    return float(special.stdtrit(df, probability))
+    return float(_special().stdtrit(df, probability))
 
 
 def normal_pvalue(statistic: float) -> float:
     """Return the two-sided p value of a normal statistic."""
-    return float(2 * special.ndtr(-abs(statistic)))
+    return float(2 * _special().ndtr(-abs(statistic)))
 
 
 def normal_quantile(probability: float) -> float:
     """Return the quantile of the standard normal."""
-    return float(special.ndtri(probability))
+    return float(_special().ndtri(probability))
 
 
 def half_width(confidence: float) -> float:
@@ -69,12 +74,12 @@ def half_width(confidence: float) -> float:
 
 def f_pvalue(statistic: float, df: float, df_error: float) -> float:
     """Return the upper tail of Fisher's F."""
-    return float(special.fdtrc(df, df_error, statistic))
+    return float(_special().fdtrc(df, df_error, statistic))
 
 
 def chi_square_pvalue(statistic: float, df: float) -> float:
     """Return the upper tail of the chi-square distribution."""
-    return float(special.chdtrc(df, max(statistic, 0.0)))  # rounding may leave it below 0
+    return float(_special().chdtrc(df, max(statistic, 0.0)))  # rounding may leave it below 0
 
 
 def number(exact: Fraction, what: str) -> float:

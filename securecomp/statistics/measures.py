@@ -106,7 +106,7 @@ def positions(levels: Sequence[Level], values: Sequence[Level]) -> list[int]:
 
 
 def cell_names(schema: Schema, columns: tuple[str, ...]) -> list[str]:
-    """Name the cells of the cross table of some columns; one empty name if there are none."""
+    """Name the cells of the cross table of some columns; one empty name without columns."""
     levels = [[f"{column}={level}" for level in schema.levels(column)] for column in columns]
     return [" ".join(cell) for cell in product(*levels)]
 

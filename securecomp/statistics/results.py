@@ -76,7 +76,7 @@ class Result(Exhibit):
 
     Attributes:
         statistic: The question.
-        rows: One for each group (one if there are none); each has `value`, and `group` if grouped.
+        rows: One for each group (one row without groups); each has `value`, and `group` if grouped.
             What is suppressed is None, and the row says in `suppressed` what is shown instead.
         run: Protocol and cost, shared by all results of one computation.
         cautions: What a reader must know.

@@ -11,7 +11,6 @@ from consortium import Consortium, rows
 from test_hospital_networks import SITES
 from test_over_a_network import ONE, documents, in_one_process
 
-from securecomp.errors import ParameterError
 from securecomp.net import programs
 from securecomp.net.relay_client import RelayClient
 from securecomp.net.relay_store import RelayStore
@@ -65,15 +64,15 @@ def test_a_relay_says_that_its_disk_is_full_until_there_is_room(disk, tmp_path, 
     assert {site: documents(found[site]) for site in SITES} == dict.fromkeys(SITES, want)
 
 
-def test_messages_are_not_taken_from_a_full_disk_and_not_lost(disk):
+def test_messages_are_taken_from_a_full_disk_and_dropped_when_there_is_room(disk):
     store = RelayStore(disk / "relay.db")
     store.put("study/1", "north", [("south", "a", b"one"), ("south", "b", bytes(50_000))])
     (first, second) = store.take("study/1", "south", 0, 1 << 20)
     ballast = fill(disk)
-    with pytest.raises(ParameterError, match="make room"):
-        store.take("study/1", "south", first[0], 1 << 20)
-    ballast.unlink()
     assert store.take("study/1", "south", first[0], 1 << 20) == [second]
+    assert store.counts() == (2, 50_003)
+    ballast.unlink()
+    assert store.counts() == (1, 50_000)
     store.close()
 
 

@@ -1,14 +1,28 @@
-"""The compiled loops that `field` does not already show: packing, masks, digits, signatures."""
+"""The loops that `field` does not already show, in numpy and compiled: packing, masks, digits."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from securecomp.core import field_kernels
+from securecomp.core import field_kernels as names
+from securecomp.core import field_loops
+from securecomp.core.kernel_compiler import KERNELS, LARGEST_IN_NUMPY
 
 P = (1 << 61) - 1
 HALF = (P - 1) // 2
 SENTINEL = 0xA5A5A5A5A5A5A5A5
 LENGTHS = [0, 1, 2, 3, 63, 64, 65, 127, 128, 129, 193]
+
+
+@pytest.fixture(params=["numpy", "numba"])
+def field_kernels(request):
+    """The kernels that are in numpy too: all of these, or all loops."""
+    both = {n: k for (m, n), k in KERNELS.items() if m == names.__name__ and k.in_numpy}
+    assert len(both) == 17
+    if request.param == "numpy":
+        return SimpleNamespace(**{name: kernel.interpreted for name, kernel in both.items()})
+    return SimpleNamespace(**{name: getattr(field_loops, name) for name in both})
 
 
 def bit_string(values, width):
@@ -35,7 +49,7 @@ def unaligned(words, offset):
 
 @pytest.mark.parametrize("width", range(1, 65))
 class TestPack:
-    def test_is_the_bit_string(self, width, replay):
+    def test_is_the_bit_string(self, width, replay, field_kernels):
         for length in LENGTHS:
             values = elements(length, width, replay)
             want = bit_string(values, width)
@@ -43,7 +57,7 @@ class TestPack:
             field_kernels.pack(values, width, words)
             assert words.tolist() == [*want, SENTINEL, SENTINEL]
 
-    def test_unpack_is_the_inverse(self, width, replay):
+    def test_unpack_is_the_inverse(self, width, replay, field_kernels):
         for length in LENGTHS:
             values = elements(length, width, replay)
             out = np.full(length + 1, SENTINEL, np.uint64)
@@ -52,7 +66,7 @@ class TestPack:
             assert field_kernels.unpack(words, width, out[:length]) is not full
             assert out.tolist() == [*values.tolist(), SENTINEL]
 
-    def test_the_lowest_and_the_highest_value(self, width):
+    def test_the_lowest_and_the_highest_value(self, width, field_kernels):
         for value in (0, (1 << width) - 1):
             values = np.full(130, value, np.uint64)
             words = np.full(-(-130 * width // 64), SENTINEL, np.uint64)
@@ -61,7 +75,7 @@ class TestPack:
             assert field_kernels.unpack(words, width, values) is (value == 0)
             assert values.tolist() == [value] * 130
 
-    def test_all_ones_at_any_position(self, width):
+    def test_all_ones_at_any_position(self, width, field_kernels):
         values = np.zeros(129, np.uint64)
         words = np.zeros(-(-129 * width // 64), np.uint64)
         out = np.empty(129, np.uint64)
@@ -77,7 +91,7 @@ class TestPack:
 
 @pytest.mark.parametrize("length", [*LENGTHS, 191, 192, 255, 256, 1000])
 class TestPack61:
-    def test_is_the_bit_string(self, length, replay):
+    def test_is_the_bit_string(self, length, replay, field_kernels):
         values = elements(length, 61, replay)
         want = bit_string(values, 61)
         words = np.full(len(want) + 2, SENTINEL, np.uint64)
@@ -85,14 +99,14 @@ class TestPack61:
         assert words.tolist() == [*want, SENTINEL, SENTINEL]
 
     @pytest.mark.parametrize("offset", [0, 1, 4])
-    def test_unpack_is_the_inverse(self, length, offset, replay):
+    def test_unpack_is_the_inverse(self, length, offset, replay, field_kernels):
         values = np.minimum(elements(length, 61, replay), np.uint64(P - 1))
         out = np.full(length + 1, SENTINEL, np.uint64)
         words = unaligned(bit_string(values, 61), offset)
         assert field_kernels.unpack61(words, out[:length]) is True
         assert out.tolist() == [*values.tolist(), SENTINEL]
 
-    def test_the_modulus_at_any_position(self, length):
+    def test_the_modulus_at_any_position(self, length, field_kernels):
         values = np.full(length, P - 1, np.uint64)
         out = np.empty(length, np.uint64)
         for position in range(length):
@@ -104,7 +118,7 @@ class TestPack61:
             values[position] = P - 1
 
 
-def test_canonical_at_any_position():
+def test_canonical_at_any_position(field_kernels):
     values = np.full(67, P - 1, np.uint64)
     assert field_kernels.canonical(values) is True
     for position in range(67):
@@ -121,12 +135,12 @@ MASK_WORDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "sign"),
-    [(field_kernels.mask_add, 1), (field_kernels.mask_subtract, -1)],
-    ids=["add", "sub"],
-)
+@pytest.mark.parametrize("sign", [1, -1], ids=["add", "sub"])
 class TestMasks:
+    @pytest.fixture
+    def kernel(self, field_kernels, sign):
+        return field_kernels.mask_add if sign == 1 else field_kernels.mask_subtract
+
     def test_every_pair_of_edges(self, kernel, sign):
         """The low 61 bits count; all ones count as zero and are reported."""
         for value in (0, 1, HALF, HALF + 1, P - 1):
@@ -153,7 +167,7 @@ class TestMasks:
             assert acc.tolist() == unchanged.tolist()
 
 
-def test_digits_are_balanced_and_complete(random_residues):
+def test_digits_are_balanced_and_complete(random_residues, field_kernels):
     low, high = -(1 << 20), (1 << 20) - 1
     corners = [
         (d0 + (d1 << 21) + (d2 << 42)) % P
@@ -175,7 +189,7 @@ def test_digits_are_balanced_and_complete(random_residues):
     assert int(abs(two).max()) <= 1 << 22
 
 
-def test_kernels_take_what_they_declare_and_nothing_else():
+def test_kernels_take_what_they_declare_and_nothing_else(field_kernels):
     """A float64 or strided array would lose bits or go wrong without a word."""
     words, floats = np.zeros(4, np.uint64), np.zeros(4)
     for bad in (floats, words.view(np.int64), words[::2], words.reshape(2, 2)):
@@ -185,3 +199,57 @@ def test_kernels_take_what_they_declare_and_nothing_else():
         for kernel in (field_kernels.mask_add, field_kernels.mask_subtract):
             with pytest.raises(TypeError, match="No matching definition"):
                 kernel(bad, words)
+
+
+def test_numpy_and_the_loops_give_the_same_bits(random_residues):
+    edges = [0, 1, 2, HALF - 1, HALF, HALF + 1, P - 2, P - 1]
+    a, b = np.array([(x, y) for x in edges for y in edges], np.uint64).T.copy()
+    a = np.concatenate([a, random_residues("a", 1000)])
+    b = np.concatenate([b, random_residues("b", 1000)])
+    words = np.concatenate([a << np.uint64(3), b, np.array([P, 2**64 - 1], np.uint64)])
+    signed = np.array([0, 1, -1, HALF, -HALF, -(2**63), 2**63 - 1, HALF + 1], np.int64)
+    digits = np.empty((5, 30))
+    field_loops.digits(a[-30:], digits)
+    calls = {
+        "add": [(a, b)],
+        "subtract": [(a, b)],
+        "multiply": [(a, b)],
+        "scale": [(a, k) for k in (np.uint64(0), np.uint64(1), np.uint64(P - 1), a[77])],
+        "encode": [(signed, HALF), (signed[:5], HALF), (signed[:3], 1), (signed[:3], 0)],
+        "decode": [(a, HALF), (a, HALF - 1), (a[:1], 0)],
+        "mask_difference": [(words, words[::-1].copy()), (a, b)],
+        "keep_below": [(words, np.uint64(2**k - 1), np.uint64(m)) for k, m in ((61, P), (7, 100))],
+        "join_products": [(digits,)],
+    }
+    for name, arguments in calls.items():
+        for given in arguments:
+            size = given[0].shape[-1]
+            kind = np.int64 if name == "decode" else np.uint64
+            outs = [np.arange(size).astype(kind) for _ in range(2)]
+            said = [
+                function(*given, out)
+                for function, out in zip(
+                    (KERNELS[names.__name__, name].interpreted, getattr(field_loops, name)),
+                    outs,
+                    strict=True,
+                )
+            ]
+            assert said[0] is said[1], name
+            assert outs[0].tolist() == outs[1].tolist(), name
+
+
+def test_a_kernel_becomes_its_loop_when_there_is_much_to_do(monkeypatch):
+    kernel = KERNELS[names.__name__, "add"]
+    monkeypatch.setattr(names, "add", kernel)
+    few, out = np.ones(4, np.uint64), np.zeros(4, np.uint64)
+    monkeypatch.setattr(type(kernel), "done", 0)
+    names.add(few, few, out)
+    assert names.add is kernel
+    many = np.ones(LARGEST_IN_NUMPY + 1, np.uint64)
+    names.add(many, many, many)
+    assert names.add is not kernel
+    assert many[0] == out[0] == 2
+    monkeypatch.setattr(names, "add", kernel)
+    for _ in range(10_000):
+        names.add(few, few, out)
+    assert names.add is not kernel

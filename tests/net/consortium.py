@@ -119,8 +119,8 @@ class Consortium:
         self._thread = None
         self.private = None  # the key holder's
 
-    def start_relay(self, **tls):
-        relay = Relay([parties.load(self.path)[1]], self.folder / "relay.db")
+    def start_relay(self, page_token=None, **tls):
+        relay = Relay([parties.load(self.path)[1]], self.folder / "relay.db", page_token)
         app, self.store = relay.app(), relay._store
         config = uvicorn.Config(
             app, port=self.port, log_level="error", timeout_graceful_shutdown=1, **tls

@@ -3,7 +3,6 @@
 import re
 import threading
 import time
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -32,7 +31,7 @@ def test_who_still_waits_in_one_run_takes_nothing_of_the_next(tmp_path):
         south = consortium.member("south", "ü 2&after=9")
         south.office.put([("north", "t", b"of the new run")])
         south.close()
-        slow.carrier.study = replace(slow.study, patience=2)
+        object.__setattr__(slow.study, "patience", 2)
         with pytest.raises(RemoteProtocolError, match="nothing came"):
             slow.carrier.begin()
         assert slow.state.read == 0
@@ -79,7 +78,7 @@ def test_who_waited_in_vain_goes_on_when_all_are_started_again(tmp_path):
     consortium = Consortium(tmp_path, ONE)
     with consortium.relay():
         member = consortium.member("south")
-        member.carrier.study = replace(member.study, patience=1)
+        object.__setattr__(member.study, "patience", 1)
         with pytest.raises(RemoteProtocolError, match="north: nothing came"):
             list(programs.join(member, "south", rows("south")))
         member.close()

@@ -122,31 +122,34 @@ def test_fingerprints_are_proquints():
 
 def test_requests_are_verified():
     identity, body = Identity.generate(), b"body"
-    keys, now = {"north": identity.public}, time.time()
+    keys, now = signed_requests.signing_keys({"north": identity.public}), time.time()
+    others = signed_requests.signing_keys({"south": identity.public})
     what = ("POST", "/v1/x/messages", "after=1")
     headers = {
         name.lower(): value
         for name, value in signed_requests.sign(identity, "north", *what, body).items()
     }
-    assert signed_requests.verify(headers, keys, *what, body, now)[0] == "north"
-    with pytest.raises(AuthenticationError, match="the body is not the one"):
-        signed_requests.verify(headers, keys, *what, b"other", now)
+    name, _, content = signed_requests.verify(headers, keys, *what, now)
+    assert (name, content) == ("north", signed_requests.digest(body))
+    swapped = {**headers, "content-digest": signed_requests.digest(b"other")}
+    with pytest.raises(AuthenticationError, match="the signature is not valid"):
+        signed_requests.verify(swapped, keys, *what, now)
     for changed in (
         ("GET", *what[1:]),
         (what[0], "/v1/y/messages", what[2]),
         (*what[:2], "after=2"),
     ):
         with pytest.raises(AuthenticationError, match="the signature is not valid"):
-            signed_requests.verify(headers, keys, *changed, body, now)
+            signed_requests.verify(headers, keys, *changed, now)
     with pytest.raises(AuthenticationError, match="signed by nobody of this study"):
-        signed_requests.verify(headers, {"south": identity.public}, *what, body, now)
+        signed_requests.verify(headers, others, *what, now)
     for late in (-400, 400):
         with pytest.raises(AuthenticationError, match=r"clocks differ by .* here it is 20.* UTC"):
-            signed_requests.verify(headers, keys, *what, body, now + late)
+            signed_requests.verify(headers, keys, *what, now + late)
     other = {**headers, "signature-input": headers["signature-input"].replace("north", "south")}
     with pytest.raises(AuthenticationError, match="the signature is not valid"):
-        signed_requests.verify(other, {"south": identity.public}, *what, body, now)
+        signed_requests.verify(other, others, *what, now)
     for gone in ("signature", "signature-input"):
         left = {k: v for k, v in headers.items() if k != gone}
         with pytest.raises(AuthenticationError, match="not signed"):
-            signed_requests.verify(left, keys, *what, body, now)
+            signed_requests.verify(left, keys, *what, now)

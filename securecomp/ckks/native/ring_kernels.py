@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba import boolean, float64, int64, types, uint64
 from numba.extending import intrinsic
 
-from securecomp.core.field_kernels import unpack_bits
+from securecomp.core.field_loops import unpack_bits
 from securecomp.core.kernel_compiler import kernel
 
 MAX_BITS = 61

@@ -58,6 +58,7 @@ def rehearse(study: StudyFile, rows: Mapping[str, Any], question: StudyQuestion)
         SecureCompError: The question does not fit the study, or the rows here.
     """
     carrier = _Rehearsal(study, tuple(rows))
+    carrier.receivers = study.hearers(question, next(iter(study.analysts), None))
     with contextlib.suppress(_FirstSum):
         question.put_to(programs.study_at(study, carrier, rows))
     return carrier.opens

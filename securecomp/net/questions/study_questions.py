@@ -18,12 +18,15 @@ from securecomp.statistics import Study
 ONE_SUM = ("count", "crosstab", "histogram", "mean", "skewness", "sum", "variance")
 """Analyses that one secure sum answers. The steps of other analyses depend on totals."""
 
+FOR_ANALYSTS = ("distinct",)
+"""Analyses whose totals no site may hear, whatever was agreed about receivers."""
+
 ANALYSES = tuple(
     sorted(
         (
-            *ONE_SUM, "anova", "chi_square", "correlation", "covariance", "cox", "fisher", "glm",
-            "kaplan_meier", "logrank", "mantel_haenszel", "median", "odds_ratio", "quantiles",
-            "relative_risk", "risk_difference", "roc_auc", "standardisation", "t_test",
+            *ONE_SUM, *FOR_ANALYSTS, "anova", "chi_square", "correlation", "covariance", "cox",
+            "fisher", "glm", "kaplan_meier", "logrank", "mantel_haenszel", "median", "odds_ratio",
+            "quantiles", "relative_risk", "risk_difference", "roc_auc", "standardisation", "t_test",
         )
     )
 )  # fmt: skip

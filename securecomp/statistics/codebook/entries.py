@@ -85,7 +85,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             )
 
     def _check_kinds(self, where: str) -> None:
-        """Refuse numbers that are none, before they are compared; files are checked when read."""
+        """Refuse what is not a number before it is compared; files are checked when read."""
         checks.integer(self.decimals, f"{where}: decimals")
         checks.truth(self.required, f"{where}: required")
         if self.typical is not None and (type(self.typical) is not tuple or len(self.typical) != 2):

@@ -15,8 +15,8 @@ alone.
 
 A site could subtract its own residue from a cell's total, and see whether others marked the cell
 too. So the totals go to the analyst, who is no site and does not have the key; the sites hear what
-is reported. The sites have the key from each other, by a key agreement; here it is drawn for each
-inquiry.
+is reported. Another key is drawn for each inquiry: over a network by the first site, which sends it
+to the others, sealed.
 
 Source: Whang, Vander-Zanden and Taylor, ACM Trans. Database Syst. 15 (1990) 208-229.
 """
@@ -173,10 +173,7 @@ def distinct(
     names = check_columns((columns,) if isinstance(columns, str) else columns, 1, "distinct")
     check_confidence(confidence)
     cells = bitmap_cells(expected, error)
-    if _ANALYST in ask.sites:
-        raise ParameterError(
-            f"a site is named {_ANALYST!r}, as who hears the bitmap is; rename the site"
-        )
+    hearers = _hearers(ask)
     width = (ask.protocol.limit // len(ask.sites)).bit_length() - 1 - HIDING_BITS
     if width < _LEAST_WIDTH:
         raise RangeError(
@@ -184,7 +181,7 @@ def distinct(
             "use fewer sites"
         )
     _check_kinds(ask, names)
-    key = ask.carrier.entropy(32)
+    key = ask.carrier.sites_key()
     marked: dict[str, npt.NDArray[np.bool_]] = {}
     counts: dict[str, list[int]] = {}
     for table in ask.tables:
@@ -192,15 +189,17 @@ def distinct(
         counts[table.site] = [count]
     entropy = ask.carrier.entropy
     parts = {site: masked(bits, width, entropy) for site, bits in marked.items()}
-    totals, (per_site,) = ask.adder.add(
+    totals, (per_site,), *kinds = ask.adder.add(
         IntegerBlock(
             [f"whether any site marked cell {i + 1}" for i in range(cells)],
             1 << (width + HIDING_BITS),
             parts,
         ),
         IntegerBlock([f"sum of each site's distinct {', '.join(names)}"], MAX_ROWS, counts),
-        receivers=(_ANALYST,),
+        *_kinds_at_sites(ask, names),
+        receivers=hearers,
     )
+    _compare_kinds(names, kinds)
     empty = sum(total % (1 << width) == 0 for total in totals)
     found, bse = counted(empty, cells, width)
     margin = half_width(confidence) * bse
@@ -326,6 +325,59 @@ def _bitmap(
 def _written(value: Level) -> str:
     """Write an identifier, as itself; its kind is the same at all sites."""
     return value if isinstance(value, str) else str(int(value))
+
+
+def _is_apart(ask: Inquiry) -> bool:
+    """Whether other sites' rows are elsewhere."""
+    return len(ask.tables) < len(ask.sites)
+
+
+def _hearers(ask: Inquiry) -> tuple[str, ...] | None:
+    """Return who hears the bitmap; None for those that the carrier names.
+
+    Raises:
+        ParameterError: It would be a site.
+    """
+    if not _is_apart(ask):
+        if _ANALYST in ask.sites:
+            raise ParameterError(
+                f"a site is named {_ANALYST!r}, as who hears the bitmap is; rename the site"
+            )
+        return (_ANALYST,)
+    if set(ask.sites) & set(ask.carrier.receivers or ask.sites):
+        raise ParameterError(
+            "distinct: over a network an analyst hears the totals, and no site; name one under "
+            "[analysts], and let it be asked by the analyst or in the study file"
+        )
+    return None
+
+
+def _kinds_at_sites(ask: Inquiry, columns: Sequence[str]) -> list[IntegerBlock]:
+    """Return, where sites cannot be compared here, how many have each kind of identifier."""
+    if not _is_apart(ask):
+        return []
+    parts = {
+        table.site: [
+            int(any(type(value) is kind for value in table.categories(column).present))
+            for column in columns
+            for kind in _KINDS
+        ]
+        for table in ask.tables
+    }
+    labels = [f"sites where {column} has {kind}" for column in columns for kind in _KINDS.values()]
+    return [IntegerBlock(labels, 1, parts)]
+
+
+def _compare_kinds(columns: Sequence[str], kinds: Sequence[Sequence[int]]) -> None:
+    """Refuse a column that has one kind of values at some sites and another at others."""
+    for numbers in kinds:
+        for i, column in enumerate(columns):
+            found = numbers[i * len(_KINDS) : (i + 1) * len(_KINDS)]
+            if sum(number > 0 for number in found) > 1:
+                raise ParameterError(
+                    f"column {column!r} identifies patients by different kinds of values at "
+                    "different sites; write them all as text, in one form"
+                )
 
 
 def _check_kinds(ask: Inquiry, columns: Sequence[str]) -> None:

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
-from scipy.optimize import brentq
-
 
 def bounds(
     cases: Sequence[int], controls: Sequence[int], equal: Sequence[bool]
@@ -79,6 +77,8 @@ def newcombe(area: float, cases: int, controls: int, width: float) -> tuple[floa
         if area in (0, 1):
             return abs(end - area) - noise * abs(1 - area - end)
         return (end - area) ** 2 - noise * end * (1 - end)
+
+    from scipy.optimize import brentq  # takes a while to load
 
     low = brentq(beyond, 0.0, area, xtol=1e-12) if area > 0 else 0.0
     high = brentq(beyond, area, 1.0, xtol=1e-12) if area < 1 else 1.0

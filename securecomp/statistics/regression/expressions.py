@@ -154,7 +154,7 @@ def _inexact(
 
 
 def _float(value: Real, unknown: float) -> float:
-    """Return an end of an interval; infinity where there is none."""
+    """Return an end of an interval; infinity for an open one."""
     try:
         number = float(value)
     except OverflowError:

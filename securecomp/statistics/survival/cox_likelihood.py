@@ -149,7 +149,7 @@ class PartialLikelihood:
 
         Of covariates that go together, such as a year and its square, the public one may be far
         beyond any row. Then each site adds, for each of a few bounds, whether it has a row beyond
-        it; the smallest that no site passes is agreed, and infinity if there is none.
+        it; the smallest that no site passes is agreed, or infinity if some site passes each.
         """
         most = math.fsum(np.abs(g) * self.reach)
         if most <= MAX_PREDICTOR or not self.fine:

@@ -1,0 +1,1 @@
+"""Pages that show how a run goes: the relay's, and a site's own."""
