@@ -12,6 +12,7 @@ from securecomp.ckks.owner import ModelOwner
 from securecomp.ckks.plan import InferencePlan
 from securecomp.ckks.planner import PrecisionWarning, plan
 from securecomp.ckks.request_log import FileRequestLog, MemoryRequestLog
+from securecomp.ckks.seal.tenseal_vectors import VectorServer
 from securecomp.models import LogisticModel
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "PrecisionWarning",
     "Predictions",
     "Registration",
+    "VectorServer",
     "plan",
 ]

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 
 class Decrypted(NamedTuple):
-    """What a client decrypts, not rounded.
+    """Numbers that a client decrypts, not rounded.
 
     Attributes:
         values: Logits or their sigmoids, shape (n, K).

@@ -100,33 +100,51 @@ def plan(
             'does not add; use backend="native"'
         )
     logit_bits = power_above(max(scaled.logit, Fraction(1, 1 << 10)))
-    found: tuple[LinearParameters | SlotCircuit, float] | None = None
-    if backend == "seal" or (backend is None and not hiding and installed()):
-        found = _slots(scaled, precision, logit_bits)
-    if found is None and backend != "seal":
-        hidden = (limit if protect_model else 0, shareable_rows)
-        found = _native(scaled, precision, logit_bits, hidden, encrypted)
-    if found is None:
-        more = '; backend="native" can do more' if backend == "seal" else ""
-        raise ParameterError(
-            f"no ring up to degree {_DEGREES[-1]:,} gives {features:,} features and logits up to "
-            f"{2.0**logit_bits:g} to {precision:g}; ask for less precision, or give smaller bounds"
-            f"{more}"
-        )
+    hidden = (limit if protect_model else 0, shareable_rows)
+    circuit, error = _logits(scaled, precision, logit_bits, backend, hidden, encrypted)
     return InferencePlan(
         features=model.features,
         bounds=bounds,
         classes=model.classes,
         link=model.link,
         precision=precision,
-        error=found[1],
+        error=error,
         logit_bound=2.0**logit_bits,
-        circuit=found[0],
+        circuit=circuit,
         model="encrypted" if encrypted else "plain",
         protect_model=protect_model,
         max_rows=limit,
         shareable_rows=shareable_rows,
     )
+
+
+def _logits(
+    scaled: Scaled,
+    precision: float,
+    logit_bits: int,
+    backend: Backend | None,
+    hidden: tuple[int, int],
+    encrypted: bool,
+) -> tuple[LinearParameters | SlotCircuit, float]:
+    """Return a circuit for logits, and its error.
+
+    Raises:
+        ParameterError: No ring reaches the precision.
+    """
+    found: tuple[LinearParameters | SlotCircuit, float] | None = None
+    usual = backend is None and not any(hidden) and not encrypted and installed()
+    if backend == "seal" or usual:
+        found = _slots(scaled, precision, logit_bits)
+    if found is None and backend != "seal":
+        found = _native(scaled, precision, logit_bits, hidden, encrypted)
+    if found is None:
+        more = '; backend="native" can do more' if backend == "seal" else ""
+        raise ParameterError(
+            f"no ring up to degree {_DEGREES[-1]:,} gives {scaled.weights.shape[1]:,} features and "
+            f"logits up to {2.0**logit_bits:g} to {precision:g}; ask for less precision, or give "
+            f"smaller bounds{more}"
+        )
+    return found
 
 
 def _slots(scaled: Scaled, precision: float, logit_bits: int) -> tuple[SlotCircuit, float] | None:
