@@ -37,7 +37,7 @@ def parties():
 
 
 class TestEndToEnd:
-    @each_case("choice", CHOICES.values())
+    @each_case("choice", [*CHOICES.values(), {"backend": "seal"}])
     @each_case("outputs", [1, 4])
     @each_case("rows", [1, 2, 5])
     def test_few_rows(self, choice, outputs, rows):
@@ -51,7 +51,7 @@ class TestEndToEnd:
         assert got.kind == "logits"
         assert (got.logits == np.round(got.logits, parties.plan.decimals)).all()
 
-    @each_case("choice", [{}, {"encrypted": True}])
+    @each_case("choice", [{}, {"encrypted": True}, {"backend": "seal"}])
     @each_case("rows", [2047, 2048, 2049, 4097, 9000])
     def test_many_rows(self, choice, rows):
         parties = Parties(linear_model(3, 2 + 1), **choice)

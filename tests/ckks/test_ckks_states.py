@@ -35,7 +35,12 @@ CELLS = [
     for state in State
     if (state, event) not in TABLES[kind]
 ]
-CHOICES = {"plain": {}, "protected": {"protect_model": True}, "encrypted": {"encrypted": True}}
+CHOICES = {
+    "plain": {},
+    "seal": {"backend": "seal"},
+    "protected": {"protect_model": True},
+    "encrypted": {"encrypted": True},
+}
 
 
 def role(parties, kind):
