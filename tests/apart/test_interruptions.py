@@ -90,15 +90,19 @@ def test_a_body_that_is_cut_or_stalls_is_not_stored_and_harms_nobody(consortium,
     study = study_file.read(consortium.path).id
     path = f"/v1/{study}/messages"
     body = bytes(10_000)
-    headers = signed_requests.sign(consortium.key("south"), "south", "POST", path, "", body)
-    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    begun = f"POST {path} HTTP/1.1\r\nHost: relay\r\nContent-Length: {len(body)}\r\n{head}\r\n"
+
+    def begun():  # signed anew, as a party does for each try
+        headers = signed_requests.sign(consortium.key("south"), "south", "POST", path, "", body)
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        length = f"Content-Length: {len(body)}"
+        return f"POST {path} HTTP/1.1\r\nHost: relay\r\n{length}\r\n{head}\r\n".encode()
+
     with consortium.relay():
         place = ("127.0.0.1", consortium.port)
         with socket.create_connection(place) as cut:
-            cut.sendall(begun.encode() + body[:5000])
+            cut.sendall(begun() + body[:5000])
         with socket.create_connection(place) as stalled:
-            stalled.sendall(begun.encode() + body[:5000])
+            stalled.sendall(begun() + body[:5000])
             answer = b""
             while not answer.endswith(b"did not come\n") and (more := stalled.recv(4000)):
                 answer += more
