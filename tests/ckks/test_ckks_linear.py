@@ -67,7 +67,10 @@ def test_regressions_are_scikit_learns(regressor, backend):
     found = ours.predict(ROWS)
     # An error of a logarithm is a relative one.
     assert np.abs(found - expected).max() <= 1.1e-4 * max(1.0, np.abs(expected).max())
-    assert ours.score(ROWS, PROGRESSION) == pytest.approx(r2_score(PROGRESSION, expected), abs=1e-5)
+    # R^2 moves by twice the predictions' error over the deviation of what is predicted.
+    moved = 2.2e-4 * max(1.0, np.abs(expected).max()) / np.std(PROGRESSION)
+    wanted = r2_score(PROGRESSION, expected)
+    assert ours.score(ROWS, PROGRESSION) == pytest.approx(wanted, abs=moved)
     assert is_regressor(ours)
 
 
