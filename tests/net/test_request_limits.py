@@ -77,17 +77,17 @@ def test_a_flood_of_one_party_slows_that_party_alone(tmp_path, monkeypatch):
     """The others' run ends with the same result, and the relay counts what it put off."""
     monkeypatch.setattr(request_limits, "REQUESTS", 20.0)
     monkeypatch.setattr(request_limits, "BURST", 2.0)
-    consortium = Consortium(tmp_path, ONE)
+    consortium = Consortium(tmp_path, ONE, analysts=("alice",))
     with consortium.relay():
         over, said = threading.Event(), []
 
         def flood():
             path = f"/v1/{study_file.read(consortium.path).id}/status"
-            name = urllib.parse.quote("server 3", safe="")
+            name = "alice"
             with httpx2.Client() as client:
                 while not over.is_set():
                     headers = signed_requests.sign(
-                        consortium.key("server 3"), name, "GET", path, "run=other", b""
+                        consortium.key("alice"), name, "GET", path, "run=other", b""
                     )
                     answer = client.get(f"{consortium.url}{path}?run=other", headers=headers)
                     said.append((answer.status_code, answer.headers.get("retry-after")))
